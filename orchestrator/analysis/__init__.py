@@ -1,0 +1,1 @@
+"""What trials say, and how surely: pure functions from trials to estimates, ratios and verdicts."""

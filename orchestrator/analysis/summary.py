@@ -1,0 +1,96 @@
+"""What the trials of a run say, all together and in a stable order."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from orchestrator.analysis.contrast import IDLE, Contrast, load_contrasts, sweeps, thread_contrasts
+from orchestrator.analysis.crossover import Crossover, CrossoverAnswer, answers, crossover
+from orchestrator.analysis.estimate import CellEstimate, entering, estimate_cell
+from orchestrator.analysis.variability import Variability, variability
+from orchestrator.trial import Cell, Trial
+
+
+@dataclass(frozen=True)
+class CellSummary:
+    """A cell's latency and its spread."""
+
+    estimate: CellEstimate
+    variability: Variability
+
+    @property
+    def cell(self) -> Cell:
+        return self.estimate.cell
+
+    def as_json(self) -> dict[str, Any]:
+        found = self.estimate
+        return {
+            **found.cell.as_json(),
+            "id": found.cell.id,
+            "arm": found.arm,
+            "outcomes": {str(outcome): count for outcome, count in found.outcomes.items()},
+            "latency_us": {metric: estimate.as_json() for metric, estimate in found.latency_us.items()},
+            "half_width": found.half_width,
+            "variability": self.variability.as_json(),
+            "reasons": [{"reason": reason, "count": count} for reason, count in found.reasons],
+            "notes": list(found.notes),
+            **found.medians,
+        }
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """Every cell, every ratio between cells, and the answers. `crossovers` hold the thread contrasts."""
+
+    cells: tuple[CellSummary, ...]
+    crossovers: tuple[Crossover, ...]
+    load_sensitivities: tuple[Contrast, ...]
+    answers: tuple[CrossoverAnswer, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain JSON types only; what is absent is null, never NaN."""
+        return {
+            "cells": [cell.as_json() for cell in self.cells],
+            "speedups": [_speedup_as_json(crossover.contrast) for crossover in self.crossovers],
+            "load_sensitivity": [contrast.as_json(contrast.ratio) for contrast in self.load_sensitivities],
+            "crossover": [crossover.as_json() for crossover in self.crossovers],
+            "answers": [answer.as_json() for answer in self.answers],
+        }
+
+
+def summarise(trials: Sequence[Trial]) -> RunSummary:
+    """The summary of trials in the order in which they were made, whatever became of them."""
+    of_cell: dict[tuple[Cell, str | None], list[Trial]] = defaultdict(list)
+    for trial in trials:
+        of_cell[trial.cell, trial.slot.arm].append(trial)
+    cells = tuple(_summarise_cell(of_cell[key]) for key in sorted(of_cell, key=lambda key: _order(*key)))
+    swept = sweeps(cell.estimate for cell in cells)
+    crossovers = tuple(crossover(contrast) for contrast in thread_contrasts(swept))
+    return RunSummary(cells, crossovers, tuple(load_contrasts(swept)), tuple(answers(swept, crossovers)))
+
+
+def _summarise_cell(trials: Sequence[Trial]) -> CellSummary:
+    estimate = estimate_cell(trials)
+    counted = list(entering(trials).values())
+    return CellSummary(estimate, variability(counted, p50_us=estimate.latency_us["p50"].value))
+
+
+def _speedup_as_json(contrast: Contrast) -> dict[str, Any]:
+    return contrast.as_json(contrast.ratio.inverse) | {"base_threads": contrast.base.threads}
+
+
+def _order(cell: Cell, arm: str | None) -> tuple[Any, ...]:
+    return (
+        *(cell.device, cell.model, cell.runner, cell.delegate, cell.affinity),
+        *(cell.model_sha256, cell.runner_sha256 or "", arm or ""),
+        *(cell.load != IDLE, _natural(cell.load), cell.threads),
+    )
+
+
+def _natural(text: str) -> tuple[str | int, ...]:
+    """A key that puts cpu:2@50 before cpu:10@50."""
+    return tuple(int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", text))

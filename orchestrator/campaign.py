@@ -1,0 +1,297 @@
+"""The campaign: all devices of a run at once, a thread each, every trial stored before the next one starts."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from orchestrator import registry
+from orchestrator.clock import SYSTEM, Deadline, timestamp
+from orchestrator.conductor import Conductor
+from orchestrator.device_lock import device_lock
+from orchestrator.errors import DevbenchError, DeviceUnfit, HostError, Interrupted, StoreError, during
+from orchestrator.fleet import Device
+from orchestrator.grid import unsupported
+from orchestrator.platforms.base import Facts
+from orchestrator.prepare import Prepared, keep_files
+from orchestrator.schedule import Schedule
+from orchestrator.store import SessionRecord, Store
+from orchestrator.tally import Tally
+from orchestrator.trial import Cell, Finding, Outcome, Slot, Trial
+
+_TRIES_PER_SLOT = 3
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far one device is: trials made, and what is missing until every cell has its least number of trials."""
+
+    block: int
+    done: int
+    missing: int
+    left_s: float
+
+
+class Observer(Protocol):
+    """Is told what happens; called from the devices' threads, one call at a time."""
+
+    def device_ready(
+        self, device: str, facts: Facts, findings: Sequence[Finding], skipped: Sequence[Trial]
+    ) -> None: ...
+
+    def trial_started(self, slot: Slot, progress: Progress) -> None: ...
+
+    def trial_done(self, trial: Trial, progress: Progress) -> None: ...
+
+    def trouble(self, device: str, error: DevbenchError) -> None: ...
+
+    def device_ended(self, device: str, ending: str) -> None: ...
+
+
+@dataclass
+class DeviceResult:
+    """How the work on one device ended."""
+
+    device: str
+    ending: str = "not started"
+    error: DevbenchError | None = None
+    incomplete: list[Cell] = field(default_factory=list)
+    measured: int = 0
+
+
+def measure(
+    prepared: Prepared, store: Store, observer: Observer, stop: threading.Event, *, resumed: bool = False
+) -> list[DeviceResult]:
+    """Measure every device; a device that fails takes no other with it. A store that fails ends everything."""
+    if resumed:
+        store.forget_not_run(prepared.record.id)
+        store.set_status(prepared.record.id, "running", None)
+    else:
+        store.add_run(keep_files(store, prepared), [])
+    shared = _Shared(prepared, store, observer, stop)
+    works = [_DeviceWork(device, shared) for device in prepared.devices]
+    threads = [threading.Thread(target=work.run, name=work.device.name, daemon=True) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        while thread.is_alive():
+            thread.join(0.2)
+    shared.raise_broken()
+    interrupted = any(isinstance(work.result.error, Interrupted) for work in works)
+    store.set_status(prepared.record.id, "interrupted" if interrupted else "finished", timestamp(SYSTEM.now()))
+    return [work.result for work in works]
+
+
+class _Shared:
+    """What the devices' threads have in common."""
+
+    def __init__(self, prepared: Prepared, store: Store, observer: Observer, stop: threading.Event) -> None:
+        self.prepared = prepared
+        self.store = store
+        self.observer = observer
+        self.stop = stop
+        self.speaking = threading.Lock()
+        self._broken: BaseException | None = None
+
+    def broke(self, error: BaseException) -> None:
+        """Something no device is to blame for: everything ends."""
+        self._broken = self._broken or error
+        self.stop.set()
+
+    def raise_broken(self) -> None:
+        if self._broken:
+            raise self._broken
+
+
+class _DeviceWork:
+    """The work on one device, in its own thread."""
+
+    def __init__(self, device: Device, shared: _Shared) -> None:
+        self.device = device
+        self.result = DeviceResult(device.name)
+        self._shared = shared
+        self._run_id = shared.prepared.record.id
+        self._session = secrets.token_hex(6)
+        self._tally = Tally(shared.prepared.plan.measure)
+        self._cells: list[Cell] = []
+        self._conductor: Conductor | None = None
+
+    def run(self) -> None:
+        """Thread entry: nothing escapes, everything is recorded."""
+        try:
+            self._measure_device()
+        except StoreError as error:
+            self.result.ending, self.result.error = "store", error
+            self._shared.broke(error)
+        except Interrupted as error:
+            self.result.ending, self.result.error = "interrupted", error
+        except DevbenchError as error:
+            self.result.ending, self.result.error = "lost", error
+            self._report_trouble(error)
+        except BaseException as error:  # noqa: BLE001 - a bug must end the run loudly, not one thread silently
+            self._shared.broke(error)
+        finally:
+            self._tell(lambda observer: observer.device_ended(self.device.name, self.result.ending))
+
+    def _tell(self, say: Callable[[Observer], None]) -> None:
+        with self._shared.speaking:
+            say(self._shared.observer)
+
+    def _measure_device(self) -> None:
+        identity = registry.transport(self.device.transport).identity(self.device)
+        with device_lock(identity, device=self.device.name, run=self._run_id):
+            with during(f"getting {self.device.name} ready"):
+                conductor = self._open()
+            try:
+                self._begin_session(conductor)
+                self.result.ending = self._work_through()
+                self._end_session(self.result.ending)
+            except StoreError:
+                raise
+            except DevbenchError as error:
+                self._end_session("interrupted" if isinstance(error, Interrupted) else f"lost: {error.fact}")
+                raise
+            finally:
+                self._close()
+
+    def _open(self) -> Conductor:
+        prepared = self._shared.prepared
+        self._conductor = Conductor(
+            self.device,
+            measure=prepared.plan.measure,
+            conditions=prepared.plan.conditions,
+            files=prepared.files,
+        )
+        return self._conductor
+
+    def _close(self) -> None:
+        if self._conductor:
+            self._conductor.close()
+            self._conductor = None
+
+    # Beginning and end
+
+    def _begin_session(self, conductor: Conductor) -> None:
+        """Find out which cells this device runs, and note which it cannot run."""
+        grid = self._shared.prepared.cells_for(self.device, conductor.facts.cores)
+        runners = {name: self._check_runner(conductor, name) for name in sorted({c.runner for c in grid.cells})}
+        store = self._shared.store
+        store.add_session(
+            SessionRecord(
+                id=self._session,
+                run_id=self._run_id,
+                device=self.device.name,
+                started_at=timestamp(SYSTEM.now()),
+                facts=conductor.facts.as_json() | {"runners": runners},
+                findings=conductor.findings,
+            )
+        )
+        store.add_cells(self._run_id, grid.cells)
+        for trial in store.trials(self._run_id):
+            if trial.cell.device == self.device.name:
+                self._tally.add(trial)
+        self._cells, skipped = self._sort_out(conductor, grid.cells)
+        store.add_trials([trial for trial in skipped if not self._tally.has(trial.slot)])
+        self._tell(
+            lambda observer: observer.device_ready(self.device.name, conductor.facts, conductor.findings, skipped)
+        )
+
+    def _check_runner(self, conductor: Conductor, name: str) -> Mapping[str, object]:
+        with during(f"checking {name} on {self.device.name}"):
+            facts, error = conductor.runner_facts(name)
+            if error is None:
+                return facts
+            kind = HostError if self.device.transport == "local" and error.kind == "runtime-missing" else DeviceUnfit
+            raise kind(error.message, remedy=error.remedy)
+
+    def _sort_out(self, conductor: Conductor, cells: Sequence[Cell]) -> tuple[list[Cell], list[Trial]]:
+        runnable, skipped = [], []
+        for cell in cells:
+            reason = unsupported(
+                cell,
+                device=self.device,
+                facts=conductor.facts,
+                platform=conductor.platform,
+                runner=registry.runner(cell.runner),
+            )
+            if reason is None:
+                runnable.append(cell)
+            else:
+                skipped.append(self._unmeasured(Slot(cell, 0, 0), Outcome.SKIPPED, reason))
+        return runnable, skipped
+
+    def _unmeasured(self, slot: Slot, outcome: Outcome, reason: str) -> Trial:
+        return Trial(self._run_id, slot, self._session, outcome, reason, timestamp(SYSTEM.now()))
+
+    def _end_session(self, ending: str) -> None:
+        """Note why it ended, and which slots were not run for it."""
+        self.result.measured = self._tally.measured
+        self.result.incomplete = [cell for cell in self._cells if not self._tally.is_complete(cell)]
+        blocks = range(self._shared.prepared.plan.measure.blocks_min)
+        missing = [
+            self._unmeasured(slot, Outcome.NOT_RUN, self._tally.given_up.get(slot.cell.id, ending))
+            for cell in self.result.incomplete
+            for block in blocks
+            if not self._tally.has(slot := Slot(cell, block, 0))
+        ]
+        self._shared.store.add_trials(missing)
+        self._shared.store.end_session(self._session, timestamp(SYSTEM.now()), ending)
+
+    # The work
+
+    def _work_through(self) -> str:
+        """Block after block until everything has been measured enough; gives the reason for ending."""
+        plan, tally = self._shared.prepared.plan, self._tally
+        schedule = Schedule(self._cells, plan.measure, self._shared.prepared.record.seed)
+        budget = Deadline.after(plan.measure.budget_s - tally.used_s) if plan.measure.budget_s else None
+        block = 0
+        while slots := schedule.next_block(block, tally.measured_before, tally.is_tight, tally.given_up):
+            for slot in slots:
+                if slot.cell.id in tally.given_up or tally.has(slot):
+                    continue
+                if budget and budget.left_s < tally.expected_s(slot.cell):
+                    return "budget spent"
+                self._do(slot)
+            block += 1
+        return "done"
+
+    def _do(self, slot: Slot) -> None:
+        before = self._progress(slot.block)
+        self._tell(lambda observer: observer.trial_started(slot, before))
+        trial = self._attempt(slot)
+        self._tally.add(trial)
+        after = self._progress(slot.block)
+        self._tell(lambda observer: observer.trial_done(trial, after))
+
+    def _progress(self, block: int) -> Progress:
+        missing, left_s = self._tally.slots_left(self._cells)
+        return Progress(block=block, done=self._tally.trials, missing=missing, left_s=left_s)
+
+    def _attempt(self, slot: Slot) -> Trial:
+        """One trial, committed. A connection that breaks is made anew a few times."""
+        for attempt in range(1, _TRIES_PER_SLOT + 1):
+            try:
+                conductor = self._conductor or self._open()
+                trial, transcript = conductor.conduct(
+                    slot, run=self._run_id, session=self._session, stopped=self._shared.stop.is_set
+                )
+            except DevbenchError as error:
+                self._close()
+                if not error.retryable or attempt == _TRIES_PER_SLOT:
+                    raise
+                self._report_trouble(error)
+            else:
+                return self._keep(trial, transcript)
+        raise AssertionError("the loop above returns or raises")
+
+    def _report_trouble(self, error: DevbenchError) -> None:
+        self._tell(lambda observer: observer.trouble(self.device.name, error))
+
+    def _keep(self, trial: Trial, transcript: bytes) -> Trial:
+        name = f"{self.device.name}-b{trial.slot.block:03d}-p{trial.slot.position:03d}-{trial.cell.id}"
+        kept = replace(trial, log=self._shared.store.keep_log(name, self._run_id, transcript))
+        self._shared.store.add_trial(kept)
+        return kept

@@ -1,0 +1,206 @@
+"""The conductor: makes one device ready, and turns one slot into one trial."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from orchestrator import registry, telemetry
+from orchestrator.agent import Report, Trialling
+from orchestrator.clock import SYSTEM, Clock, Deadline, timestamp
+from orchestrator.deploy import Deployment
+from orchestrator.errors import DeviceUnfit, Interrupted, UsageError, during
+from orchestrator.evidence import Asked, judge
+from orchestrator.fleet import Device
+from orchestrator.plan import Conditions, Measure
+from orchestrator.platforms.base import Facts, Platform
+from orchestrator.runners.base import Command, Places, Reading, Runner, RunnerError
+from orchestrator.trial import Finding, Slot, Trial
+
+_CONNECT_S = 60.0
+_COMMAND_S = 60.0
+_LOOK_S = 0.5
+_COOL_DOWN_CAP_S = 120.0
+_COOL_DOWN_POLL_S = 2.0
+_COOL_DOWN_MARGIN_C = 2.0
+_TRANSCRIPT_MAX = 32 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Files:
+    """The host files behind the names that cells carry."""
+
+    models: Mapping[str, Path]
+    """By SHA-256."""
+    load_models: Mapping[str, Path]
+    """By the load's label, such as `model:detector@1f2e3d4c`."""
+    runners: Mapping[str, Mapping[str, Path]]
+    """By runner name (without variant), then by role."""
+    inputs: Path | None = None
+
+
+class Conductor:
+    """One device made ready: connected, agent in place, probed."""
+
+    def __init__(
+        self, device: Device, *, measure: Measure, conditions: Conditions, files: Files, clock: Clock = SYSTEM
+    ) -> None:
+        self.device = device
+        self._measure = measure
+        self._conditions = conditions
+        self._files = files
+        self._clock = clock
+        kind = registry.transport(device.transport)
+        self._python = kind.python(device)
+        self.platform = _platform(device)
+        self._transport = kind.open(device, deadline=Deadline.after(_CONNECT_S))
+        try:
+            self._deployment = Deployment(
+                self._transport, self.platform, device.workdir or kind.default_workdir(device)
+            )
+            with during(f"probing {device.name}"):
+                self.facts: Facts = self.platform.facts(self._deployment.agent.probe(Deadline.after(_COMMAND_S)))
+            self._holds, held_findings = self.platform.holds(conditions, self.facts)
+        except BaseException:
+            self._transport.close()
+            raise
+        self.findings: tuple[Finding, ...] = (*self.platform.fitness(self.facts), *held_findings)
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def runner_facts(self, name: str) -> tuple[Mapping[str, Any], RunnerError | None]:
+        """What the runner says of its runtime on this device, or why it cannot run here."""
+        runner = registry.runner(name)
+        command = runner.check_command(self._python, self._runner_places(name, runner))
+        completed = self._transport.run(list(command.argv), deadline=Deadline.after(_COMMAND_S))
+        facts, error = runner.read_check(completed.stdout.splitlines())
+        if completed.exit != 0 and error is None:
+            words = completed.stderr.decode("utf-8", "replace").strip().splitlines()
+            message = words[-1] if words else f"status {completed.exit}"
+            error = RunnerError("internal", message, f"run it by hand: {' '.join(command.argv)}", permanent=True)
+        return facts, error
+
+    def sample_now(self) -> Sequence[Mapping[str, Any]]:
+        """Telemetry of half a second, for a look at the device's health."""
+        return self._deployment.agent.sample(_LOOK_S, Deadline.after(_COMMAND_S)).samples
+
+    def conduct(self, slot: Slot, *, run: str, session: str, stopped: Callable[[], bool]) -> tuple[Trial, bytes]:
+        """The slot's trial and the agent's transcript of it."""
+        runner = registry.runner(slot.cell.runner)
+        self._cool_down(stopped)
+        started_at, began_s = timestamp(self._clock.now()), self._clock.monotonic_s()
+        with during(f"running {slot.cell}"):
+            trialling = self._trialling(slot, runner)
+            report = self._deployment.agent.run(trialling, stopped)
+        if stopped():
+            raise Interrupted("stopped", remedy="`devbench run --resume` goes on where it was")
+        reading = runner.read(report.stdout, report.stderr)
+        asked = Asked(
+            slot.cell,
+            self._measure,
+            self._conditions,
+            self.device.limits,
+            trialling.affinity,
+            trialling.holds,
+        )
+        outcome, reason, findings = judge(asked, report, reading)
+        trial = Trial(
+            run=run,
+            slot=slot,
+            session=session,
+            outcome=outcome,
+            reason=reason,
+            started_at=started_at,
+            duration_s=round(self._clock.monotonic_s() - began_s, 3),
+            samples_us=reading.samples_us,
+            warmup_us=reading.warmup_us,
+            summary=reading.summary,
+            metrics=dict(reading.metrics) | _child_metrics(report),
+            telemetry=telemetry.columns(report),
+            evidence=_evidence(trialling, report, reading),
+            findings=findings,
+        )
+        return trial, bytes(report.transcript[:_TRANSCRIPT_MAX])
+
+    def _trialling(self, slot: Slot, runner: Runner) -> Trialling:
+        cell, measure = slot.cell, self._measure
+        files = self._runner_places(cell.runner, runner)
+        inputs = self._deployment.ensure(self._files.inputs) if self._files.inputs else None
+        model = self._deployment.ensure(self._files.models[cell.model_sha256])
+        beside: Command | None = None
+        if cell.load in self._files.load_models:
+            load_model = self._deployment.ensure(self._files.load_models[cell.load])
+            beside = runner.beside_command(cell, Places(self._python, files, load_model), measure)
+        return Trialling(
+            command=runner.command(cell, Places(self._python, files, model, inputs), measure),
+            load=cell.load,
+            beside=beside,
+            placement=self._conditions.load_placement,
+            settle_ms=measure.settle_ms,
+            sample_ms=measure.sample_ms,
+            affinity=self.platform.affinity_mask(cell.affinity, self.facts),
+            holds=self._holds,
+            deadline_s=measure.trial_timeout_s,
+        )
+
+    def _runner_places(self, name: str, runner: Runner) -> dict[str, str]:
+        base = name.partition(":")[0]
+        files = self._files.runners.get(base) or runner.files()
+        return {role: self._deployment.ensure(path) for role, path in files.items()}
+
+    def _cool_down(self, stopped: Callable[[], bool]) -> None:
+        """Wait while the device is hotter than its limit, up to a cap; the trial itself is judged in any case."""
+        limit_c = self.device.limits.temperature_c_max
+        if limit_c is None or not self.facts.sensors:
+            return
+        deadline = Deadline.after(_COOL_DOWN_CAP_S, self._clock)
+        threshold_c = limit_c
+        while not deadline.passed and not stopped():
+            hottest = telemetry.temperature_c(self._deployment.agent.sample(0.0, Deadline.after(_COMMAND_S)).samples)
+            if hottest is None or hottest <= threshold_c:
+                return
+            threshold_c = limit_c - _COOL_DOWN_MARGIN_C
+            self._clock.sleep(_COOL_DOWN_POLL_S)
+
+
+def _platform(device: Device) -> Platform:
+    """The device's platform, which must be able to check every limit that is set."""
+    name = device.platform or registry.transport(device.transport).platform_name(device)
+    if name is None:
+        raise DeviceUnfit(
+            f"{device.name}: its platform cannot be told from its address",
+            remedy=f"set platform to one of: {', '.join(registry.platform_names())}",
+        )
+    platform = registry.platform(name)
+    for key, value in vars(device.limits).items():
+        if value is not None and key not in platform.limits:
+            raise UsageError(
+                f"{device.name}: limits.{key} cannot be checked on platform {name}",
+                remedy=f"remove it; {name} can check: {', '.join(platform.limits)}",
+            )
+    return platform
+
+
+def _child_metrics(report: Report) -> dict[str, Any]:
+    """What the kernel counted for the child."""
+    closing = report.closing
+    names = ("wall_ns", "user_ns", "system_ns", "maxrss_kb", "major_faults", "involuntary_switches")
+    return {f"process_{name}": closing[name] for name in names if closing.get(name) is not None}
+
+
+def _evidence(trialling: Trialling, report: Report, reading: Reading) -> dict[str, Any]:
+    return {
+        "argv": list(trialling.command.argv),
+        "env": dict(trialling.command.env),
+        "beside": list(trialling.beside.argv) if trialling.beside else None,
+        "load_placement": trialling.placement,
+        "observed": dict(reading.observed),
+        "permanent": reading.error is not None and reading.error.permanent,
+        "started": dict(report.started),
+        "loads": [dict(load) for load in report.loads],
+        "warnings": [dict(warning) for warning in report.warnings],
+        "closing": dict(report.closing),
+    }

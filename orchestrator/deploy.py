@@ -1,0 +1,78 @@
+"""Content-addressed files on a device: a file is known by its SHA-256, never by name, size or date."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path, PurePosixPath
+
+from device_agents import agent_binary
+from orchestrator.agent import Agent
+from orchestrator.clock import Deadline
+from orchestrator.content_hash import sha256
+from orchestrator.errors import DeviceError, DeviceUnfit, HostError, during
+from orchestrator.platforms.base import Platform
+from orchestrator.transports.base import Transport
+
+_COMMAND_S = 30.0
+_PUSH_S = 600.0
+
+
+class Deployment:
+    """The files of devbench on one device."""
+
+    def __init__(self, transport: Transport, platform: Platform, workdir: str) -> None:
+        self._transport = transport
+        self._workdir = PurePosixPath(workdir)
+        self._verified: dict[str, str] = {}
+        self.agent = self._deploy_agent(platform)
+
+    def _target(self, source: Path) -> str:
+        """`blobs/SHA256/name`; the name is for people, so hostile characters in it are dropped."""
+        name = re.sub(r"[^A-Za-z0-9._-]+", "_", source.name).strip("_") or "file"
+        return str(self._workdir / "blobs" / sha256(source) / name[-80:])
+
+    def _deploy_agent(self, platform: Platform) -> Agent:
+        answer = self._transport.run(list(platform.machine_command), deadline=Deadline.after(_COMMAND_S))
+        machine = answer.stdout.decode("utf-8", "replace").strip()
+        binary = agent_binary(machine)
+        if binary is None:
+            raise HostError(
+                f'no devbench-agent for machine "{machine}" in this installation',
+                remedy="build it with `make agents`, or install devbench from a wheel",
+            )
+        target = self._target(binary)
+        agent = Agent(self._transport, target)
+        with during(f"pushing {binary.name}"):
+            if self._agent_hash(agent, target) != sha256(binary):
+                self._transport.push(binary, target, deadline=Deadline.after(_PUSH_S), executable=True)
+                self._confirm(agent, target, sha256(binary))
+        return agent
+
+    def _agent_hash(self, agent: Agent, target: str) -> str | None:
+        """What the agent on the device says its own hash is; None where there is none that runs."""
+        try:
+            return agent.hash([target], Deadline.after(_COMMAND_S)).get(target)
+        except DeviceUnfit:
+            return None
+
+    def _confirm(self, agent: Agent, target: str, expected: str) -> None:
+        found = agent.hash([target], Deadline.after(_COMMAND_S)).get(target)
+        if found != expected:
+            raise DeviceError(
+                f"{PurePosixPath(target).name} has another content on the device than on the host "
+                f"({(found or 'unreadable')[:12]} instead of {expected[:12]})",
+                remedy="check the device's storage; then run again",
+            )
+
+    def ensure(self, source: Path) -> str:
+        """Where `source` is on the device, pushed if its content is not there yet, its hash read back."""
+        target = self._target(source)
+        expected = sha256(source)
+        if self._verified.get(target) == expected:
+            return target
+        with during(f"pushing {source.name}"):
+            if self.agent.hash([target], Deadline.after(_PUSH_S)).get(target) != expected:
+                self._transport.push(source, target, deadline=Deadline.after(_PUSH_S))
+                self._confirm(self.agent, target, expected)
+        self._verified[target] = expected
+        return target

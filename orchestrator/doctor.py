@@ -1,0 +1,118 @@
+"""What each device is, and whether this host and each device are fit to measure."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from device_agents import agent_binary
+from orchestrator import registry, telemetry
+from orchestrator.conductor import Conductor, Files
+from orchestrator.errors import DevbenchError
+from orchestrator.fleet import Device
+from orchestrator.plan import Conditions, Measure
+from orchestrator.platforms.base import Facts
+from orchestrator.trial import Finding, Severity
+
+_FREE_MB_MIN = 500
+_BUSY_PER_CORE = 0.5
+
+
+@dataclass(frozen=True)
+class Examined:
+    """One device as found now; `facts` is None when it could not be reached."""
+
+    device: Device
+    facts: Facts | None
+    runners: Mapping[str, Mapping[str, Any]]
+    findings: tuple[Finding, ...]
+
+    @property
+    def is_fit(self) -> bool:
+        return not any(finding.severity == Severity.FAIL for finding in self.findings)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "name": self.device.name,
+            "transport": self.device.transport,
+            "tags": list(self.device.tags),
+            "fit": self.is_fit,
+            "facts": self.facts.as_json() if self.facts else None,
+            "runners": {name: dict(facts) for name, facts in self.runners.items()},
+            "findings": [finding.as_json() for finding in self.findings],
+        }
+
+
+def examine(devices: Sequence[Device]) -> list[Examined]:
+    """Connect to every device at once and look."""
+    with ThreadPoolExecutor(max_workers=min(32, max(1, len(devices)))) as pool:
+        return list(pool.map(_examine_one, devices))
+
+
+def _examine_one(device: Device) -> Examined:
+    files = Files(models={}, load_models={}, runners={})
+    try:
+        conductor = Conductor(device, measure=Measure(), conditions=Conditions(), files=files)
+    except DevbenchError as error:
+        return Examined(device, None, {}, (Finding("unreachable", Severity.FAIL, error.fact, error.remedy),))
+    try:
+        return _examine_open(device, conductor)
+    finally:
+        conductor.close()
+
+
+def _examine_open(device: Device, conductor: Conductor) -> Examined:
+    findings = list(conductor.findings)
+    runners: dict[str, Mapping[str, Any]] = {}
+    for name in [device.runner] if device.runner else registry.runner_names():
+        try:
+            facts, error = conductor.runner_facts(name)
+        except DevbenchError as failure:
+            findings.append(Finding(f"runner-{name}", Severity.FAIL, failure.fact, failure.remedy))
+            continue
+        if error:
+            findings.append(Finding(f"runner-{name}", Severity.FAIL, f"{name}: {error.message}", error.remedy))
+        else:
+            runners[name] = facts
+    findings += _health(device, conductor)
+    return Examined(device, conductor.facts, runners, tuple(findings))
+
+
+def _health(device: Device, conductor: Conductor) -> list[Finding]:
+    """How the device is at this moment: heat, battery, other programs."""
+    findings = []
+    samples = conductor.sample_now()
+    hottest, charge = telemetry.temperature_c(samples), telemetry.battery_percent(samples)
+    limits = device.limits
+    if limits.temperature_c_max is not None and hottest is not None and hottest > limits.temperature_c_max:
+        reason = f"{hottest:.1f} degrees C, and the limit is {limits.temperature_c_max:g}"
+        findings.append(Finding("temperature", Severity.WARN, reason, "let the device cool down"))
+    if limits.battery_percent_min is not None and charge is not None and charge < limits.battery_percent_min:
+        reason = f"battery at {charge:g} %, and the limit is {limits.battery_percent_min:g} %"
+        findings.append(Finding("battery", Severity.WARN, reason, "charge the device"))
+    busy = telemetry.busy_cpus(samples)
+    if busy is not None and busy > _BUSY_PER_CORE * conductor.facts.cores:
+        reason = f"{busy:.1f} of {conductor.facts.cores} CPUs are busy with other programs"
+        findings.append(Finding("busy", Severity.WARN, reason, "stop them before measuring"))
+    return findings
+
+
+def host_findings(store_folder: Path) -> list[Finding]:
+    """What this host lacks."""
+    findings = []
+    missing = [machine for machine in ("x86_64", "aarch64", "armv7l") if agent_binary(machine) is None]
+    if missing:
+        reason = f"no device agent for {', '.join(missing)} in this installation"
+        findings.append(Finding("agents", Severity.WARN, reason, "build them with `make agents`"))
+    place = store_folder.resolve()
+    while not place.exists():
+        place = place.parent
+    free_mb = shutil.disk_usage(place).free // 1_000_000
+    if free_mb < _FREE_MB_MIN:
+        reason = f"only {free_mb} MB free where the store {store_folder} is"
+        findings.append(Finding("disk", Severity.WARN, reason, "free space, or point --store elsewhere"))
+    return findings

@@ -1,0 +1,126 @@
+"""The grid: the cells that a plan means on a device, and which of them that device cannot run. Pure."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from orchestrator.errors import UsageError
+from orchestrator.fleet import Device
+from orchestrator.load import parse_load
+from orchestrator.models import Model
+from orchestrator.plan import Measure, Plan
+from orchestrator.platforms.base import Facts, Platform
+from orchestrator.runners.base import Runner
+from orchestrator.trial import Cell
+
+CELLS_MAX = 10_000
+SLOTS_MAX = 1_000_000
+_DEFAULT_RUNNER = "litert_runner"
+_ASSUMED_CORES = 4
+_OVERHEAD_S = 0.6
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The cells of one device, and the files behind the names in them."""
+
+    device: Device
+    cells: tuple[Cell, ...]
+    cores_assumed: bool = False
+
+
+def auto_threads(cores: int) -> tuple[int, ...]:
+    """1, 2 and 4 as far as there are cores."""
+    return tuple(count for count in (1, 2, 4) if count <= max(1, cores))
+
+
+def auto_loads(cores: int) -> tuple[str, ...]:
+    """Nothing, half of the cores kept busy, and the rhythm of a foreground app."""
+    return ("idle", f"cpu:{max(1, cores // 2)}@100", "app")
+
+
+def load_label(load: str, load_models: Mapping[str, Model]) -> str:
+    """The load as cells carry it: `model:FILE` becomes `model:name@hash`, so that content names it."""
+    parsed = parse_load(load)
+    if parsed.model is None:
+        return load
+    model = load_models[load]
+    return f"model:{model.name}@{model.sha256[:8]}"
+
+
+def expand(
+    plan: Plan,
+    device: Device,
+    *,
+    models: Sequence[Model],
+    load_models: Mapping[str, Model],
+    cores: int | None,
+    runner_sha256: Callable[[str], str | None],
+) -> Grid:
+    """Every combination the plan asks of this device."""
+    counted = cores or _ASSUMED_CORES
+    sweep = plan.sweep
+    loads = sweep.loads or auto_loads(counted)
+    runners = sweep.runners or (device.runner or _DEFAULT_RUNNER,)
+    threads = sweep.threads or auto_threads(counted)
+    axes = (models, runners, sweep.delegates, threads, sweep.affinity, loads)
+    _refuse_absurd(device, [len(axis) for axis in axes], plan.measure)
+    cells = [
+        Cell(
+            device=device.name,
+            model=model.name,
+            model_sha256=model.sha256,
+            runner=runner,
+            runner_sha256=runner_sha256(runner),
+            delegate=delegate,
+            threads=count,
+            affinity=affinity,
+            load=load_label(load, load_models),
+        )
+        for model, runner, delegate, count, affinity, load in itertools.product(*axes)
+    ]
+    return Grid(device, tuple(dict.fromkeys(cells)), cores_assumed=cores is None)
+
+
+def _refuse_absurd(device: Device, lengths: Sequence[int], measure: Measure) -> None:
+    count = 1
+    for length in lengths:
+        count *= length
+    shape = " x ".join(str(length) for length in lengths)
+    if count == 0:
+        raise UsageError(
+            "the plan's grid is empty: it names no model", remedy="add models under [sweep], or --model FILE"
+        )
+    if count > CELLS_MAX or count * measure.blocks_max > SLOTS_MAX:
+        raise UsageError(
+            f"the plan asks for {count:,} cells on {device.name} ({shape}), {count * measure.blocks_max:,} trials "
+            f"at the most; the limit is {CELLS_MAX:,} cells and {SLOTS_MAX:,} trials",
+            remedy="narrow [sweep], lower [measure] blocks, or split the plan into several",
+        )
+
+
+def unsupported(cell: Cell, *, device: Device, facts: Facts, platform: Platform, runner: Runner) -> str | None:
+    """Why this device cannot run the cell, known before any try; None when it can."""
+    variant = cell.runner.partition(":")[2]
+    if variant and variant not in runner.variants:
+        offered = ", ".join(runner.variants) or "none"
+        return f"{cell.runner.partition(':')[0]} has no variant {variant} (it has: {offered})"
+    if cell.delegate not in runner.delegates:
+        return f"{cell.runner} cannot run delegate {cell.delegate} (it can: {', '.join(runner.delegates)})"
+    if device.delegates and cell.delegate not in device.delegates:
+        return f"devices.toml lists no delegate {cell.delegate} for {device.name}"
+    if cell.threads > facts.cores:
+        return f"{cell.threads} threads on a device with {facts.cores} cores"
+    try:
+        platform.affinity_mask(cell.affinity, facts)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def trial_estimate_s(cell: Cell, measure: Measure) -> float:
+    """About how long one trial takes, before any was made."""
+    settle_ms = 0 if cell.load == "idle" else measure.settle_ms
+    return _OVERHEAD_S + (settle_ms + measure.warmup_min_ms + measure.min_ms) / 1000.0

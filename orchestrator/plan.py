@@ -1,0 +1,332 @@
+"""The plan: what the user wants measured and how carefully, from plan.toml and the command line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from orchestrator.errors import UsageError
+from orchestrator.load import parse_load
+from orchestrator.settings import Table, duration_s, fraction, read_toml, suggestion
+
+DELEGATES = ("cpu", "xnnpack", "gpu", "nnapi", "hexagon", "coreml", "external", "stable", "npu")
+THREADS_MAX = 1024
+PLACEMENTS = ("other-group", "same-group")
+GOVERNOR_AS_FOUND = "as-found"
+_AFFINITY = re.compile(r"any|big|mid|little|(0x)?[0-9a-fA-F]{1,256}")
+_RUNNER = re.compile(r"[a-z0-9_]+(:[a-z0-9-]+)?")
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The grid. None for threads or loads means: what suits each device."""
+
+    models: tuple[str, ...] = ()
+    runners: tuple[str, ...] = ()
+    delegates: tuple[str, ...] = ("xnnpack",)
+    threads: tuple[int, ...] | None = None
+    affinity: tuple[str, ...] = ("any",)
+    loads: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How carefully. A trial takes at least `runs` timed inferences and at least `min_ms`."""
+
+    blocks_min: int = 8
+    blocks_max: int = 18
+    precision: float = 0.02
+    warmup_runs: int = 5
+    warmup_min_ms: int = 300
+    runs: int = 50
+    min_ms: int = 300
+    max_ms: int = 20_000
+    settle_ms: int = 300
+    sample_ms: int = 100
+    trial_timeout_s: float = 120.0
+    budget_s: float | None = None
+    seed: int | None = None
+    input_seed: int = 1
+    inputs: str | None = None
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What is held or demanded while measuring."""
+
+    governor: str = GOVERNOR_AS_FOUND
+    load_placement: str = "other-group"
+    load_tolerance_points: float = 10.0
+    other_cpu_percent_max: float | None = None
+
+
+@dataclass(frozen=True)
+class Collect:
+    """What else is brought back."""
+
+    profile: bool = False
+    trace: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything the user wants, knowing no device."""
+
+    sweep: Sweep = Sweep()
+    measure: Measure = Measure()
+    conditions: Conditions = Conditions()
+    collect: Collect = Collect()
+    folder: Path = Path()
+    """Where relative model paths start."""
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            part: {item.name: getattr(getattr(self, part), item.name) for item in fields(getattr(self, part))}
+            for part in ("sweep", "measure", "conditions", "collect")
+        } | {"folder": str(self.folder)}
+
+
+def plan_from_json(content: Mapping[str, Any]) -> Plan:
+    """The plan as stored with its run, for `--resume`."""
+
+    def part(kind: type, values: Mapping[str, Any]) -> Any:
+        return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
+
+    return Plan(
+        sweep=part(Sweep, content["sweep"]),
+        measure=part(Measure, content["measure"]),
+        conditions=part(Conditions, content["conditions"]),
+        collect=part(Collect, content["collect"]),
+        folder=Path(content["folder"]),
+    )
+
+
+def read_plan(path: Path) -> Plan:
+    """The plan in `path`, every key checked."""
+    root = read_toml(path)
+    sweep, measure = root.table("sweep"), root.table("measure")
+    conditions, collect = root.table("conditions"), root.table("collect")
+    plan = Plan(
+        sweep=_read_sweep(sweep),
+        measure=_read_measure(measure),
+        conditions=_read_conditions(conditions),
+        collect=Collect(profile=collect.boolean("profile", False), trace=collect.boolean("trace", False)),
+        folder=path.parent,
+    )
+    for table in (sweep, measure, conditions, collect, root):
+        table.finish()
+    return plan
+
+
+def _read_sweep(table: Table) -> Sweep:
+    default = Sweep()
+    return Sweep(
+        models=table.texts("models"),
+        runners=_checked(table, "runners", default.runners, check_runner),
+        delegates=_checked(table, "delegates", default.delegates, check_delegate),
+        threads=_read_threads(table),
+        affinity=_checked(table, "affinity", default.affinity, check_affinity),
+        loads=None if _is_auto(table, "loads") else _checked(table, "loads", (), parse_load),
+    )
+
+
+def _is_auto(table: Table, key: str) -> bool:
+    return table.raw(key) in (None, "auto")
+
+
+def _read_threads(table: Table) -> tuple[int, ...] | None:
+    value = table.raw("threads")
+    if value in (None, "auto"):
+        return None
+    if not isinstance(value, list) or not all(type(item) is int for item in value):
+        raise table.error("threads", f"{value!r} is not a list of whole numbers", 'write threads = [1, 2, 4] or "auto"')
+    try:
+        return tuple(check_threads(item) for item in value)
+    except ValueError as error:
+        raise _split(table, "threads", error) from error
+
+
+def _checked(table: Table, key: str, default: Sequence[str], check: Any) -> tuple[str, ...]:
+    values = table.texts(key, default)
+    if table.has(key) and not values:
+        raise table.error(key, "is an empty list", f"name at least one, or leave {key} out")
+    try:
+        for value in values:
+            check(value)
+    except ValueError as error:
+        raise _split(table, key, error) from error
+    return values
+
+
+def _split(table: Table, key: str, error: ValueError) -> Exception:
+    problem, _, remedy = str(error).partition(": ")
+    return table.error(key, problem, remedy)
+
+
+def check_threads(count: int) -> int:
+    if not 1 <= count <= THREADS_MAX:
+        raise ValueError(f"{count} threads: use 1 to {THREADS_MAX}")
+    return count
+
+
+def check_delegate(name: str) -> str:
+    if name not in DELEGATES:
+        raise ValueError(f'"{name}" is no delegate: {suggestion(name, DELEGATES)}')
+    return name
+
+
+def check_affinity(text: str) -> str:
+    if not _AFFINITY.fullmatch(text) or (text not in ("any", "big", "mid", "little") and int(text, 16) == 0):
+        raise ValueError(f'"{text}" is no affinity: use any, big, mid, little or a hexadecimal CPU mask such as f0')
+    return text
+
+
+def check_runner(name: str) -> str:
+    if not _RUNNER.fullmatch(name):
+        raise ValueError(f'"{name}" is no runner name: write it like litert_runner or litert_runner:zero-copy')
+    return name
+
+
+def parse_blocks(text: str) -> tuple[int, int]:
+    """(8, 18) for `8:18`, (10, 10) for `10`; ValueError otherwise."""
+    match = re.fullmatch(r"\s*(\d+)\s*(?::\s*(\d+)\s*)?", text)
+    low = int(match[1]) if match else 0
+    high = int(match[2] or match[1]) if match else 0
+    if not 1 <= low <= high <= 10_000:
+        raise ValueError(f'blocks "{text}": write MIN:MAX or one number, at least 1 and at most 10000')
+    return low, high
+
+
+def _read_blocks(table: Table) -> tuple[int, int]:
+    value = table.raw("blocks")
+    if value is None:
+        return Measure.blocks_min, Measure.blocks_max
+    if type(value) is not int and not isinstance(value, str):
+        raise table.error("blocks", f"{value!r} is not a number of blocks", 'write blocks = "8:18" or blocks = 10')
+    try:
+        return parse_blocks(str(value))
+    except ValueError as error:
+        raise _split(table, "blocks", error) from error
+
+
+def _read_measure(table: Table) -> Measure:
+    default = Measure()
+    blocks_min, blocks_max = _read_blocks(table)
+    measure = Measure(
+        blocks_min=blocks_min,
+        blocks_max=blocks_max,
+        precision=table.fraction("precision") or default.precision,
+        warmup_runs=table.integer("warmup_runs", 0, 1_000_000, default.warmup_runs),
+        warmup_min_ms=table.integer("warmup_min_ms", 0, 600_000, default.warmup_min_ms),
+        runs=table.integer("runs", 1, 1_000_000, default.runs),
+        min_ms=table.integer("min_ms", 0, 3_600_000, default.min_ms),
+        max_ms=table.integer("max_ms", 1, 3_600_000, default.max_ms),
+        settle_ms=table.integer("settle_ms", 0, 600_000, default.settle_ms),
+        sample_ms=table.integer("sample_ms", 0, 60_000, default.sample_ms),
+        trial_timeout_s=table.duration_s("trial_timeout") or default.trial_timeout_s,
+        budget_s=table.duration_s("budget"),
+        seed=table.optional_integer("seed", 0, 2**63 - 1),
+        input_seed=table.integer("input_seed", 0, 2**31 - 1, default.input_seed),
+        inputs=table.optional_text("inputs"),
+    )
+    if measure.max_ms < measure.min_ms:
+        raise table.error("max_ms", f"{measure.max_ms} is below min_ms = {measure.min_ms}", "raise max_ms")
+    return measure
+
+
+def _read_conditions(table: Table) -> Conditions:
+    default = Conditions()
+    return Conditions(
+        governor=table.optional_text("governor") or default.governor,
+        load_placement=table.choice("load_placement", PLACEMENTS, default.load_placement),
+        load_tolerance_points=table.number("load_tolerance_points", 0.1, 100, default.load_tolerance_points),
+        other_cpu_percent_max=table.optional_number("other_cpu_percent_max", 0, 100_000),
+    )
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """What the command line says; it wins over the file. None is unsaid."""
+
+    models: tuple[str, ...] = ()
+    runner: str | None = None
+    delegates: str | None = None
+    threads: str | None = None
+    affinity: str | None = None
+    loads: str | None = None
+    blocks: str | None = None
+    precision: str | None = None
+    budget: str | None = None
+    seed: int | None = None
+    profile: bool = False
+    trace: bool = False
+
+
+def apply_overrides(plan: Plan, said: Overrides, folder: Path) -> Plan:
+    """The plan with what the command line says; relative models of the command line start at `folder`."""
+    return replace(
+        plan,
+        sweep=replace(plan.sweep, **_sweep_overrides(said, folder)),
+        measure=replace(plan.measure, **_measure_overrides(said)),
+        collect=Collect(plan.collect.profile or said.profile, plan.collect.trace or said.trace),
+    )
+
+
+def _sweep_overrides(said: Overrides, folder: Path) -> dict[str, Any]:
+    sweep: dict[str, Any] = {}
+    if said.models:
+        sweep["models"] = tuple(str(folder / model) for model in said.models)
+    if said.runner:
+        sweep["runners"] = _listed("--runner", said.runner, check_runner)
+    if said.delegates:
+        sweep["delegates"] = _listed("--delegate", said.delegates, check_delegate)
+    if said.threads:
+        sweep["threads"] = None if said.threads == "auto" else _listed("--threads", said.threads, _thread_word)
+    if said.affinity:
+        sweep["affinity"] = _listed("--affinity", said.affinity, check_affinity)
+    if said.loads:
+        sweep["loads"] = None if said.loads == "auto" else _listed("--load", said.loads, partial(_load_word, folder))
+    return sweep
+
+
+def _measure_overrides(said: Overrides) -> dict[str, Any]:
+    measure: dict[str, Any] = {}
+    if said.blocks:
+        measure["blocks_min"], measure["blocks_max"] = _option("--blocks", said.blocks, parse_blocks)
+    if said.precision:
+        measure["precision"] = _option("--precision", said.precision, fraction)
+    if said.budget:
+        measure["budget_s"] = _option("--budget", said.budget, duration_s)
+    if said.seed is not None:
+        measure["seed"] = said.seed
+    return measure
+
+
+def _thread_word(text: str) -> int:
+    if not text.isdigit():
+        raise ValueError(f'"{text}" is no thread count: write --threads 1,2,4')
+    return check_threads(int(text))
+
+
+def _load_word(folder: Path, text: str) -> str:
+    model = parse_load(text).model
+    return text if model is None else f"model:{folder / model}"
+
+
+def _listed(option: str, text: str, check: Any) -> tuple[Any, ...]:
+    words = tuple(dict.fromkeys(_option(option, word.strip(), check) for word in text.split(",") if word.strip()))
+    if not words:
+        raise UsageError(f"{option}: nothing in the list", remedy=f"give {option} at least one value")
+    return words
+
+
+def _option(option: str, text: str, parse: Any) -> Any:
+    try:
+        return parse(text)
+    except ValueError as error:
+        problem, _, remedy = str(error).partition(": ")
+        raise UsageError(f"{option}: {problem}", remedy=remedy) from error

@@ -1,0 +1,1 @@
+"""What an operating system lets us read, hold steady and trace."""

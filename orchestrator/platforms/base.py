@@ -1,0 +1,90 @@
+"""The platform protocol: what an operating system lets us read and hold steady."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from orchestrator.plan import Conditions
+from orchestrator.trial import Finding
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """CPUs of one kind. Names go from the fastest: big, mid, little; a machine of one kind has only `big`."""
+
+    name: str
+    cpus: tuple[int, ...]
+    max_khz: int | None
+    capacity: int | None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a device is. None is unknown; `absent` says what could not be read and why."""
+
+    machine: str
+    cpu_model: str | None
+    cores: int
+    clusters: tuple[Cluster, ...]
+    kernel: str
+    os: str | None
+    memory_kb: int | None
+    governor: str | None
+    virtualisation: str | None
+    sensors: tuple[str, ...]
+    absent: Mapping[str, str]
+    raw: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        clusters = [
+            {"name": part.name, "cpus": list(part.cpus), "max_khz": part.max_khz, "capacity": part.capacity}
+            for part in self.clusters
+        ]
+        return {
+            "machine": self.machine,
+            "cpu_model": self.cpu_model,
+            "cores": self.cores,
+            "clusters": clusters,
+            "kernel": self.kernel,
+            "os": self.os,
+            "memory_kb": self.memory_kb,
+            "governor": self.governor,
+            "virtualisation": self.virtualisation,
+            "sensors": list(self.sensors),
+            "absent": dict(self.absent),
+            "raw": dict(self.raw),
+        }
+
+
+@dataclass(frozen=True)
+class Hold:
+    """A file on the device that is given a value for the length of a trial, by the agent."""
+
+    path: str
+    value: str
+
+
+class Platform(Protocol):
+    """What a platform registers under `devbench.platforms`."""
+
+    @property
+    def limits(self) -> Sequence[str]:
+        """The keys of `limits` it can check."""
+
+    @property
+    def machine_command(self) -> Sequence[str]:
+        """Prints the machine name, so that the agent of the right architecture is pushed."""
+
+    def facts(self, probed: Mapping[str, Any]) -> Facts:
+        """What the agent's probe means."""
+
+    def affinity_mask(self, affinity: str, facts: Facts) -> str | None:
+        """The hexadecimal mask for `any` (none), `big`, `mid`, `little` or a mask; ValueError where there is none."""
+
+    def holds(self, conditions: Conditions, facts: Facts) -> tuple[tuple[Hold, ...], tuple[Finding, ...]]:
+        """What the agent holds during a trial, and what was asked but is not permitted here."""
+
+    def fitness(self, facts: Facts) -> tuple[Finding, ...]:
+        """What about this device makes its numbers harder to trust."""

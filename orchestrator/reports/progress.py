@@ -1,0 +1,155 @@
+"""What is going on during a run: a live line a device on a terminal, plain lines otherwise."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from typing import TextIO
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from orchestrator.campaign import Progress
+from orchestrator.clock import duration_text
+from orchestrator.errors import DevbenchError
+from orchestrator.platforms.base import Facts
+from orchestrator.reports.terminal import facts_text, latency_text
+from orchestrator.trial import Cell, Finding, Outcome, Severity, Slot, Trial
+
+
+class _Medians:
+    """The estimate so far: the median of a cell's trial medians."""
+
+    def __init__(self) -> None:
+        self._of_cell: dict[str, list[float]] = {}
+
+    def add(self, trial: Trial) -> None:
+        if trial.outcome == Outcome.MEASURED and trial.samples_us:
+            self._of_cell.setdefault(trial.cell.id, []).append(statistics.median(trial.samples_us))
+
+    def text(self, cell: Cell) -> str:
+        values = self._of_cell.get(cell.id)
+        return latency_text(statistics.median(values)) if values else "–"
+
+
+def _cell_text(cell: Cell) -> str:
+    return f"{cell.model} ({cell.setting})"
+
+
+class SilentProgress:
+    """Says nothing: for --quiet."""
+
+    def device_ready(self, device: str, facts: Facts, findings: Sequence[Finding], skipped: Sequence[Trial]) -> None:
+        pass
+
+    def trial_started(self, slot: Slot, progress: Progress) -> None:
+        pass
+
+    def trial_done(self, trial: Trial, progress: Progress) -> None:
+        pass
+
+    def trouble(self, device: str, error: DevbenchError) -> None:
+        pass
+
+    def device_ended(self, device: str, ending: str) -> None:
+        pass
+
+
+class PlainProgress:
+    """One line an event, for pipes, logs and nightly jobs."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._medians = _Medians()
+
+    def _line(self, text: str) -> None:
+        print(text, file=self._stream, flush=True)
+
+    def device_ready(self, device: str, facts: Facts, findings: Sequence[Finding], skipped: Sequence[Trial]) -> None:
+        self._line(f"{device}: {facts_text(facts.as_json())}")
+        for finding in findings:
+            self._line(f"{device}: {finding.severity}: {finding.reason}")
+        for trial in skipped:
+            self._line(f"{device}: skipped {_cell_text(trial.cell)}: {trial.reason}")
+
+    def trial_started(self, slot: Slot, progress: Progress) -> None:
+        pass
+
+    def trial_done(self, trial: Trial, progress: Progress) -> None:
+        self._medians.add(trial)
+        place = f"{trial.cell.device}: block {progress.block} [{progress.done}/{progress.done + progress.missing}]"
+        left = f", {duration_text(progress.left_s)} left" if progress.missing else ""
+        if trial.outcome == Outcome.MEASURED:
+            latency = latency_text(statistics.median(trial.samples_us)) if trial.samples_us else "summary only"
+            so_far = self._medians.text(trial.cell)
+            self._line(f"{place} {_cell_text(trial.cell)}: {latency} (so far {so_far}){left}")
+        else:
+            self._line(f"{place} {_cell_text(trial.cell)}: {trial.outcome}: {trial.reason}{left}")
+
+    def trouble(self, device: str, error: DevbenchError) -> None:
+        self._line(f"{device}: {error.fact}; try: {error.remedy}")
+
+    def device_ended(self, device: str, ending: str) -> None:
+        self._line(f"{device}: {ending}")
+
+
+class LiveProgress:
+    """A line a device that changes in place, and lines that stay for what deserves attention."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._medians = _Medians()
+        self._rows: dict[str, tuple[str, str, str, str]] = {}
+        self._live = Live(console=console, refresh_per_second=8, transient=True, get_renderable=self._table)
+
+    def __enter__(self) -> LiveProgress:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def _table(self) -> Table:
+        table = Table.grid(padding=(0, 2))
+        for device, (block, bar, cell, left) in self._rows.items():
+            table.add_row(Text(device, style="bold"), block, Text(bar, style="green"), cell, Text(left, style="cyan"))
+        return table
+
+    def device_ready(self, device: str, facts: Facts, findings: Sequence[Finding], skipped: Sequence[Trial]) -> None:
+        self._console.print(Text.assemble((device, "bold"), f": {facts_text(facts.as_json())}"))
+        for finding in findings:
+            style = "yellow" if finding.severity != Severity.NOTE else "dim"
+            self._console.print(Text(f"  {finding.severity}: {finding.reason}", style=style))
+        for trial in skipped:
+            self._console.print(Text(f"  skipped {_cell_text(trial.cell)}: {trial.reason}", style="yellow"))
+        self._rows[device] = ("ready", "", "", "")
+
+    def trial_started(self, slot: Slot, progress: Progress) -> None:
+        self._rows[slot.cell.device] = self._row(slot.cell, progress)
+
+    def trial_done(self, trial: Trial, progress: Progress) -> None:
+        self._medians.add(trial)
+        self._rows[trial.cell.device] = self._row(trial.cell, progress)
+        if trial.outcome != Outcome.MEASURED:
+            text = f"{trial.cell.device}: {_cell_text(trial.cell)}: {trial.outcome}: {trial.reason}"
+            self._console.print(Text(text, style="red"))
+
+    def _row(self, cell: Cell, progress: Progress) -> tuple[str, str, str, str]:
+        total = progress.done + progress.missing
+        filled = round(20 * progress.done / total) if total else 20
+        bar = "━" * filled + "╌" * (20 - filled)
+        left = f"{duration_text(progress.left_s)} left" if progress.missing else "refining"
+        return (
+            f"block {progress.block}, trial {progress.done} of {total}",
+            bar,
+            f"{_cell_text(cell)}  so far {self._medians.text(cell)}",
+            left,
+        )
+
+    def trouble(self, device: str, error: DevbenchError) -> None:
+        self._console.print(Text(f"{device}: {error.fact}; try: {error.remedy}", style="red"))
+
+    def device_ended(self, device: str, ending: str) -> None:
+        self._rows[device] = (ending, "", "", "")

@@ -1,0 +1,271 @@
+"""Results as tables for a terminal; plain text when it is piped."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from orchestrator.clock import duration_text
+
+if TYPE_CHECKING:
+    from orchestrator.analysis.crossover import Crossover, CrossoverAnswer
+    from orchestrator.analysis.estimate import Estimate
+    from orchestrator.analysis.summary import CellSummary, RunSummary
+    from orchestrator.doctor import Examined
+    from orchestrator.preview import Preview
+    from orchestrator.store import RunRecord, SessionRecord
+    from orchestrator.trial import Finding
+
+_PLAIN_WIDTH = 200
+_SEVERITY_STYLE = {"fail": "bold red", "reject": "red", "warn": "yellow", "note": "dim"}
+_FINDINGS_SHOWN = 12
+_RUN_COLUMNS = (
+    ("load", "left"),
+    ("threads", "right"),
+    ("p50", "right"),
+    ("95 % interval", "left"),
+    ("p95/p50", "right"),
+    ("CV in", "right"),
+    ("CV between", "right"),
+    ("speed-up", "left"),
+    ("against idle", "left"),
+    ("trials", "right"),
+)
+
+
+def console_for(stream: TextIO) -> Console:
+    """Colours and the terminal's width on a terminal; plain and wide otherwise."""
+    return Console(file=stream, width=None if stream.isatty() else _PLAIN_WIDTH, highlight=False, soft_wrap=False)
+
+
+def _table(*columns: tuple[str, str]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for name, justify in columns:
+        table.add_column(name, justify=justify, no_wrap=justify == "right")  # type: ignore[arg-type]  # rich wants a literal
+    return table
+
+
+def latency_text(latency_us: float | None) -> str:
+    if latency_us is None:
+        return "–"
+    if latency_us < 1000:
+        return f"{latency_us:.0f} us" if latency_us >= 100 else f"{latency_us:.1f} us"
+    return f"{latency_us / 1000:.2f} ms" if latency_us < 100_000 else f"{latency_us / 1000:.0f} ms"
+
+
+def _interval(estimate: Estimate) -> str:
+    if estimate.low is None or estimate.high is None:
+        return ""
+    low, high = latency_text(estimate.low), latency_text(estimate.high)
+    if low.split()[-1] == high.split()[-1]:
+        low = low.split()[0]
+    return f"[{low}, {high}]"
+
+
+def _ratio(estimate: Estimate | None) -> str:
+    if estimate is None or estimate.value is None:
+        return ""
+    if estimate.low is None or estimate.high is None:
+        return f"{estimate.value:.2f}x"
+    return f"{estimate.value:.2f}x [{estimate.low:.2f}, {estimate.high:.2f}]"
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.1f} %"
+
+
+def _times(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
+
+
+# A run
+
+
+def show_run(
+    console: Console, record: RunRecord | None, sessions: Sequence[SessionRecord], summary: RunSummary
+) -> None:
+    """A run's header, a table for each model and device, the answers, and what to know about the numbers."""
+    if record:
+        _show_header(console, record, sessions, summary)
+    speedups = {(item.contrast.cell, item.contrast.arm): item for item in _of_p50(summary.crossovers)}
+    sensitivities = {(item.cell, item.arm): item.ratio for item in _of_metric(summary.load_sensitivities)}
+    for _, group in itertools.groupby(summary.cells, key=_group_key):
+        cells = list(group)
+        _show_cells(console, cells, speedups, sensitivities)
+        key = _group_key(cells[0])
+        for answer in summary.answers:
+            if (answer.cell.device, answer.cell.model, answer.cell.runner, answer.cell.delegate) == key[:4]:
+                console.print(_answer_text(answer))
+    _show_unmeasured(console, summary)
+
+
+def _answer_text(answer: CrossoverAnswer) -> Text:
+    style = {"yes": "bold yellow", "no": "bold green"}.get(str(answer.answer), "bold")
+    return Text.assemble(("→ ", "bold"), (str(answer.answer), style), ": ", answer.text)
+
+
+def _of_p50(crossovers: Iterable[Crossover]) -> Iterable[Crossover]:
+    return (item for item in crossovers if item.contrast.metric == "p50")
+
+
+def _of_metric(contrasts: Iterable[Any]) -> Iterable[Any]:
+    return (item for item in contrasts if item.metric == "p50")
+
+
+def _group_key(found: CellSummary) -> tuple[str, str, str, str, str]:
+    cell = found.cell
+    return cell.device, cell.model, cell.runner, cell.delegate, found.estimate.arm or ""
+
+
+def _show_header(console: Console, record: RunRecord, sessions: Sequence[SessionRecord], summary: RunSummary) -> None:
+    totals: dict[str, int] = {}
+    for found in summary.cells:
+        for outcome, count in found.estimate.outcomes.items():
+            totals[str(outcome)] = totals.get(str(outcome), 0) + count
+    counted = ", ".join(f"{count} {outcome}" for outcome, count in totals.items() if count) or "no trials"
+    console.print(
+        Text.assemble(("run ", "dim"), (record.id, "bold"), f" · {record.status} · {counted} · seed {record.seed}")
+    )
+    latest = {session.device: session for session in sessions}
+    for session in latest.values():
+        console.print(f"{session.device}: {facts_text(session.facts)}")
+        ending = "" if session.ending in (None, "done") else f" The work ended early: {session.ending}."
+        if ending:
+            console.print(Text(ending.strip(), style="yellow"))
+
+
+def facts_text(facts: Mapping[str, Any]) -> str:
+    """`AMD EPYC, 2 cores, 23.5 GiB, Linux 6.18, virtual machine (KVM)`."""
+    memory_kb = facts.get("memory_kb")
+    parts = [
+        facts.get("cpu_model") or facts.get("machine"),
+        _cores_text(facts),
+        f"{memory_kb / 1048576:.1f} GiB" if memory_kb else None,
+        facts.get("os"),
+        f"kernel {facts.get('kernel')}" if facts.get("kernel") else None,
+        f"governor {facts['governor']}" if facts.get("governor") else None,
+        f"virtual machine ({facts['virtualisation']})" if facts.get("virtualisation") else None,
+    ]
+    return ", ".join(str(part) for part in parts if part)
+
+
+def _cores_text(facts: Mapping[str, Any]) -> str:
+    clusters = facts.get("clusters") or []
+    if len(clusters) > 1:
+        return (
+            "+".join(str(len(cluster["cpus"])) for cluster in clusters)
+            + " cores ("
+            + ", ".join(cluster["name"] for cluster in clusters)
+            + ")"
+        )
+    cores = facts.get("cores")
+    return "1 core" if cores == 1 else f"{cores} cores"
+
+
+def _show_cells(
+    console: Console, cells: Sequence[CellSummary], speedups: Mapping[Any, Any], loads: Mapping[Any, Any]
+) -> None:
+    first = cells[0].cell
+    arm = f" · {cells[0].estimate.arm}" if cells[0].estimate.arm else ""
+    console.print()
+    console.print(Text.assemble((first.model, "bold"), f" · {first.runner} · {first.delegate} · {first.device}{arm}"))
+    table = _table(*_RUN_COLUMNS)
+    affinities = len({found.cell.affinity for found in cells}) > 1
+    for found in cells:
+        cell, key = found.cell, (found.cell, found.estimate.arm)
+        crossover = speedups.get(key)
+        p50 = found.estimate.latency_us["p50"]
+        table.add_row(
+            f"{cell.load} @{cell.affinity}" if affinities else cell.load,
+            str(cell.threads),
+            latency_text(p50.value),
+            _interval(p50) or (p50.note or ""),
+            _times(found.variability.p95_over_p50),
+            _share(found.variability.within_cv),
+            _share(found.variability.between_cv),
+            _speedup_cell(crossover),
+            _ratio(loads.get(key)),
+            str(found.estimate.outcomes.get("measured", 0)),  # type: ignore[call-overload]  # a StrEnum is its string
+        )
+    console.print(table)
+
+
+def _speedup_cell(crossover: Crossover | None) -> Text:
+    if crossover is None:
+        return Text("")
+    style = {"wins": "green", "loses": "red"}.get(str(crossover.verdict), "")
+    return Text(f"{_ratio(crossover.contrast.ratio.inverse)} {crossover.verdict}", style=style)
+
+
+def _show_unmeasured(console: Console, summary: RunSummary) -> None:
+    rows = [(found, reason, count) for found in summary.cells for reason, count in found.estimate.reasons]
+    if not rows:
+        return
+    console.print()
+    console.print(Text("not measured", style="bold"))
+    for found, reason, count in rows[:_FINDINGS_SHOWN]:
+        console.print(f"  {count} x {found.cell}: {reason}")
+    if len(rows) > _FINDINGS_SHOWN:
+        console.print(f"  and {len(rows) - _FINDINGS_SHOWN} more; --json has them all")
+
+
+# Findings, devices, dry runs
+
+
+def show_findings(console: Console, findings: Iterable[Finding], indent: str = "  ") -> None:
+    for finding in findings:
+        style = _SEVERITY_STYLE[str(finding.severity)]
+        console.print(Text.assemble(indent, (str(finding.severity), style), f": {finding.reason}"))
+        console.print(Text(f"{indent}      try: {finding.remedy}", style="dim"))
+
+
+def show_devices(console: Console, examined: Sequence[Examined]) -> None:
+    for found in examined:
+        mark = ("fit", "green") if found.is_fit else ("not fit", "bold red")
+        console.print(Text.assemble((found.device.name, "bold"), f" · {found.device.transport} · ", mark))
+        if found.facts:
+            _show_facts(console, found)
+        show_findings(console, found.findings)
+
+
+def _show_facts(console: Console, found: Examined) -> None:
+    assert found.facts
+    console.print(f"  {facts_text(found.facts.as_json())}")
+    for cluster in found.facts.clusters:
+        speed = f", up to {cluster.max_khz / 1000:.0f} MHz" if cluster.max_khz else ""
+        console.print(f"  {cluster.name}: CPU {', '.join(str(cpu) for cpu in cluster.cpus)}{speed}")
+    sensors = ", ".join(found.facts.sensors) or "none"
+    console.print(f"  temperature sensors: {sensors}")
+    for name, facts in found.runners.items():
+        console.print(f"  {name}: {facts.get('runtime')} {facts.get('runtime_version')}")
+    if found.facts.absent:
+        absent = ", ".join(f"{key} ({why})" for key, why in found.facts.absent.items())
+        console.print(Text(f"  not readable: {absent}", style="dim"))
+
+
+def show_dry_run(console: Console, seen: Preview) -> None:
+    """The cells, the first blocks in their order, and how long it would take."""
+    cells, least = len(seen.cells), len(seen.blocks)
+    drawn = " (drawn; --seed fixes it)" if seen.is_seed_drawn else ""
+    console.print(
+        f"{cells} cells, {least} to {seen.blocks_max} blocks, {cells * least} to {cells * seen.blocks_max} trials, "
+        f"seed {seen.seed}{drawn}; about {duration_text(seen.seconds[0])} to {duration_text(seen.seconds[1])}. "
+        "No device was touched."
+    )
+    for note in seen.notes:
+        console.print(Text(note, style="yellow"))
+    table = _table(
+        ("block", "right"), ("position", "right"), ("device", "left"), ("model", "left"), ("setting", "left")
+    )
+    for slot in itertools.chain.from_iterable(seen.blocks[:2]):
+        cell = slot.cell
+        table.add_row(str(slot.block), str(slot.position), cell.device, cell.model, cell.setting)
+    console.print(table)
+    if least > 2:
+        console.print(f"and so on, each block in an order of its own, to block {least - 1}; --json lists all")

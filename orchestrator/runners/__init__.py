@@ -1,0 +1,1 @@
+"""What to run: files, command line, how to read the output. Pure."""

@@ -1,0 +1,92 @@
+"""The tables of the store and the numbered steps that brought them there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import sqlalchemy as sa
+
+metadata = sa.MetaData()
+
+runs = sa.Table(
+    "runs",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("created_at", sa.Text, nullable=False),
+    sa.Column("ended_at", sa.Text),
+    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("plan", sa.JSON, nullable=False),
+    sa.Column("fleet", sa.JSON, nullable=False),
+    sa.Column("host", sa.JSON, nullable=False),
+    sa.Column("seed", sa.BigInteger, nullable=False),
+    sa.Column("devbench_version", sa.Text, nullable=False),
+)
+
+sessions = sa.Table(
+    "sessions",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("run_id", sa.Text, sa.ForeignKey("runs.id", ondelete="CASCADE"), nullable=False, index=True),
+    sa.Column("device", sa.Text, nullable=False),
+    sa.Column("started_at", sa.Text, nullable=False),
+    sa.Column("ended_at", sa.Text),
+    sa.Column("facts", sa.JSON, nullable=False),
+    sa.Column("findings", sa.JSON, nullable=False),
+    sa.Column("ending", sa.Text),
+)
+
+cells = sa.Table(
+    "cells",
+    metadata,
+    sa.Column("run_id", sa.Text, sa.ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("device", sa.Text, nullable=False),
+    sa.Column("model", sa.Text, nullable=False),
+    sa.Column("model_sha256", sa.Text, nullable=False),
+    sa.Column("runner", sa.Text, nullable=False),
+    sa.Column("runner_sha256", sa.Text),
+    sa.Column("delegate", sa.Text, nullable=False),
+    sa.Column("threads", sa.Integer, nullable=False),
+    sa.Column("affinity", sa.Text, nullable=False),
+    sa.Column("load", sa.Text, nullable=False),
+)
+
+trials = sa.Table(
+    "trials",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("run_id", sa.Text, nullable=False),
+    sa.Column("cell_id", sa.Text, nullable=False),
+    sa.Column("device", sa.Text, nullable=False),
+    sa.Column("block", sa.Integer, nullable=False),
+    sa.Column("position", sa.Integer, nullable=False),
+    sa.Column("arm", sa.Text, nullable=False, server_default=""),
+    sa.Column("session_id", sa.Text, nullable=False),
+    sa.Column("outcome", sa.Text, nullable=False),
+    sa.Column("reason", sa.Text),
+    sa.Column("started_at", sa.Text, nullable=False),
+    sa.Column("duration_s", sa.Float, nullable=False),
+    sa.Column("samples_us", sa.LargeBinary),
+    sa.Column("warmup_us", sa.LargeBinary),
+    sa.Column("summary", sa.JSON),
+    sa.Column("metrics", sa.JSON, nullable=False),
+    sa.Column("telemetry", sa.JSON, nullable=False),
+    sa.Column("evidence", sa.JSON, nullable=False),
+    sa.Column("findings", sa.JSON, nullable=False),
+    sa.Column("log", sa.Text),
+    sa.ForeignKeyConstraint(["run_id", "cell_id"], ["cells.run_id", "cells.id"], ondelete="CASCADE"),
+    sa.UniqueConstraint("run_id", "cell_id", "block", "arm", name="one_trial_per_slot"),
+)
+
+
+def _create_everything(connection: sa.Connection) -> None:
+    metadata.create_all(connection)
+
+
+MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (_create_everything,)
+"""Step N brings a store of version N to N + 1. Steps are only ever appended."""
+
+VERSION = len(MIGRATIONS)
+
+# Outside `metadata`, because it must exist before any step can be counted.
+schema_version = sa.Table("schema_version", sa.MetaData(), sa.Column("version", sa.Integer, nullable=False))

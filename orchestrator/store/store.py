@@ -1,0 +1,439 @@
+"""The store: a folder with a database, the logs of trials, and the models and runners by their hash."""
+
+from __future__ import annotations
+
+import array
+import os
+import re
+import shutil
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from orchestrator.content_hash import sha256
+from orchestrator.errors import RunNotFound, StoreError, StoreNewer
+from orchestrator.settings import nearest
+from orchestrator.store import schema
+from orchestrator.trial import Cell, Finding, Outcome, Slot, Summary, Trial
+
+DATABASE = "devbench.sqlite"
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One run: what was asked, of whom, and how it ended."""
+
+    id: str
+    created_at: str
+    status: str
+    plan: Mapping[str, Any]
+    fleet: Mapping[str, Any]
+    host: Mapping[str, Any]
+    seed: int
+    devbench_version: str
+    ended_at: str | None = None
+
+
+@dataclass(frozen=True)
+class SessionRecord:
+    """One stretch of work on one device: what the device was, and why the work ended."""
+
+    id: str
+    run_id: str
+    device: str
+    started_at: str
+    facts: Mapping[str, Any]
+    findings: tuple[Finding, ...] = ()
+    ended_at: str | None = None
+    ending: str | None = None
+
+
+def open_store(place: str | Path, *, create: bool = True) -> Store:
+    """The store in folder `place`, made or brought up to date if need be."""
+    if "://" in str(place):
+        raise StoreError(
+            f"{str(place).partition('://')[0]}:// stores are not supported by this version",
+            remedy="give --store a folder",
+        )
+    folder = Path(place)
+    database = folder / DATABASE
+    if not create and not database.exists():
+        raise StoreError(
+            f"no store in {folder}",
+            remedy="measure something with `devbench run`, or point --store to another folder",
+        )
+    with _translated(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        store = Store(folder)
+        store.migrate()
+    return store
+
+
+@contextmanager
+def _translated(folder: Path) -> Iterator[None]:
+    """Foreign errors of disk and database, as ours."""
+    try:
+        yield
+    except sa.exc.DBAPIError as error:
+        raise _store_error(folder, str(error.orig)) from error
+    except OSError as error:
+        raise _store_error(folder, error.strerror or str(error)) from error
+
+
+def _store_error(folder: Path, problem: str) -> StoreError:
+    if "full" in problem or "No space" in problem or "quota" in problem:
+        return StoreError(
+            f"no space left for the store {folder}",
+            remedy="free space; then `devbench run --resume` goes on where it was",
+        )
+    if "readonly" in problem or "Read-only" in problem or "Permission" in problem or "unable to open" in problem:
+        return StoreError(
+            f"cannot write the store {folder}: {problem}",
+            remedy="make it writable, or point --store to another folder",
+        )
+    if "not a database" in problem or "malformed" in problem:
+        return StoreError(
+            f"{folder / DATABASE} is damaged: {problem}",
+            remedy="restore it from a backup, or move it away to start anew",
+        )
+    return StoreError(f"the store {folder} cannot be used: {problem}", remedy="check the folder and its disk")
+
+
+class Store:
+    """Reads and writes runs. Safe to use from several threads: writes take turns."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._writing = threading.RLock()
+        self._engine = sa.create_engine(
+            f"sqlite:///{folder / DATABASE}", connect_args={"timeout": 30, "check_same_thread": False}
+        )
+        sa.event.listen(self._engine, "connect", _configure)
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    @contextmanager
+    def _write(self) -> Iterator[sa.Connection]:
+        with self._writing, _translated(self.folder), self._engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def _read(self) -> Iterator[sa.Connection]:
+        with _translated(self.folder), self._engine.connect() as connection:
+            yield connection
+
+    def migrate(self) -> None:
+        with self._write() as connection:
+            schema.schema_version.create(connection, checkfirst=True)
+            found = connection.execute(sa.select(schema.schema_version.c.version)).scalar() or 0
+            if found > schema.VERSION:
+                raise StoreNewer(
+                    f"the store {self.folder} was written by a newer devbench "
+                    f"(schema {found}, this one knows {schema.VERSION})",
+                    remedy="upgrade devbench, or point --store to another folder",
+                )
+            for step in schema.MIGRATIONS[found:]:
+                step(connection)
+            if found != schema.VERSION:
+                connection.execute(sa.delete(schema.schema_version))
+                connection.execute(sa.insert(schema.schema_version).values(version=schema.VERSION))
+
+    # Runs
+
+    def add_run(self, record: RunRecord, cells: Sequence[Cell]) -> None:
+        with self._write() as connection:
+            connection.execute(sa.insert(schema.runs).values(**_run_row(record)))
+            _insert_cells(connection, record.id, cells)
+
+    def add_cells(self, run_id: str, cells: Sequence[Cell]) -> None:
+        """Cells that became known after the run began; those already there are left as they are."""
+        with self._write() as connection:
+            known = set(
+                connection.execute(sa.select(schema.cells.c.id).where(schema.cells.c.run_id == run_id)).scalars()
+            )
+            _insert_cells(connection, run_id, [cell for cell in cells if cell.id not in known])
+
+    def set_status(self, run_id: str, status: str, ended_at: str | None) -> None:
+        update = sa.update(schema.runs).where(schema.runs.c.id == run_id)
+        with self._write() as connection:
+            connection.execute(update.values(status=status, ended_at=ended_at))
+
+    def runs(self, limit: int | None = None) -> list[RunRecord]:
+        """All runs, newest first."""
+        query = sa.select(schema.runs).order_by(schema.runs.c.created_at.desc(), schema.runs.c.id.desc()).limit(limit)
+        with self._read() as connection:
+            return [RunRecord(**row) for row in connection.execute(query).mappings()]
+
+    def find_run(self, reference: str) -> RunRecord:
+        """A run by its id, by the start of its id if only one starts so, or `last`."""
+        records = self.runs()
+        if reference == "last" and records:
+            return records[0]
+        matches = [record for record in records if record.id == reference] or [
+            record for record in records if record.id.startswith(reference)
+        ]
+        if len(matches) == 1:
+            return matches[0]
+        known = [record.id for record in records]
+        if len(matches) > 1:
+            listed = ", ".join(record.id for record in matches[:5])
+            raise RunNotFound(f'"{reference}" may mean several runs: {listed}', remedy="write more of the id")
+        raise RunNotFound(f'no run "{reference}" in {self.folder}', remedy=_run_suggestion(reference, known))
+
+    # Sessions
+
+    def add_session(self, record: SessionRecord) -> None:
+        row = record.__dict__ | {"findings": [finding.as_json() for finding in record.findings]}
+        with self._write() as connection:
+            connection.execute(sa.insert(schema.sessions).values(**row))
+
+    def end_session(self, session_id: str, ended_at: str, ending: str) -> None:
+        update = sa.update(schema.sessions).where(schema.sessions.c.id == session_id)
+        with self._write() as connection:
+            connection.execute(update.values(ended_at=ended_at, ending=ending))
+
+    def sessions(self, run_id: str) -> list[SessionRecord]:
+        query = sa.select(schema.sessions).where(schema.sessions.c.run_id == run_id)
+        query = query.order_by(schema.sessions.c.started_at)
+        with self._read() as connection:
+            rows = [dict(row) for row in connection.execute(query).mappings()]
+        return [
+            SessionRecord(**(row | {"findings": tuple(Finding.from_json(item) for item in row["findings"])}))
+            for row in rows
+        ]
+
+    def last_facts(self, device: str) -> Mapping[str, Any] | None:
+        """What the device was when it was last measured."""
+        query = sa.select(schema.sessions.c.facts).where(schema.sessions.c.device == device)
+        query = query.order_by(schema.sessions.c.started_at.desc()).limit(1)
+        with self._read() as connection:
+            facts: Mapping[str, Any] | None = connection.execute(query).scalar()
+            return facts
+
+    # Trials
+
+    def add_trial(self, trial: Trial) -> None:
+        """Committed when this returns."""
+        self.add_trials([trial])
+
+    def add_trials(self, trials: Sequence[Trial]) -> None:
+        if not trials:
+            return
+        with self._write() as connection:
+            connection.execute(sa.insert(schema.trials), [_trial_row(trial) for trial in trials])
+
+    def take_in(self, trials: Sequence[Trial]) -> int:
+        """Add trials made elsewhere, with runs of their own; gives how many were new."""
+        added = 0
+        for run_id in dict.fromkeys(trial.run for trial in trials):
+            of_run = [trial for trial in trials if trial.run == run_id]
+            if not any(record.id == run_id for record in self.runs()):
+                self.add_run(_imported_run(run_id, of_run), [])
+            self.add_cells(run_id, list(dict.fromkeys(trial.cell for trial in of_run)))
+            known = self.finished_slots(run_id)
+            fresh = {slot: trial for trial in of_run if (slot := _slot_key(trial)) not in known}
+            self.add_trials(list(fresh.values()))
+            added += len(fresh)
+        return added
+
+    def forget_not_run(self, run_id: str) -> None:
+        """Drop the notes that slots were not run, because they are about to be."""
+        table = schema.trials
+        gone = sa.delete(table).where(table.c.run_id == run_id, table.c.outcome == str(Outcome.NOT_RUN))
+        with self._write() as connection:
+            connection.execute(gone)
+
+    def trials(self, run_id: str) -> list[Trial]:
+        """All trials of a run in the order they were made."""
+        query = (
+            sa.select(schema.trials, *[column.label(f"cell_{column.name}") for column in schema.cells.c])
+            .join(schema.cells)
+            .where(schema.trials.c.run_id == run_id)
+            .order_by(schema.trials.c.id)
+        )
+        cells: dict[str, Cell] = {}
+        with self._read() as connection:
+            return [_trial(row, cells) for row in connection.execute(query).mappings()]
+
+    def cells(self, run_id: str) -> list[Cell]:
+        query = sa.select(schema.cells).where(schema.cells.c.run_id == run_id)
+        with self._read() as connection:
+            return [_cell(row, "") for row in connection.execute(query).mappings()]
+
+    def finished_slots(self, run_id: str) -> set[tuple[str, int, str]]:
+        """(cell id, block, arm) of every slot that has a trial."""
+        table = schema.trials.c
+        query = sa.select(table.cell_id, table.block, table.arm).where(table.run_id == run_id)
+        with self._read() as connection:
+            return {(row.cell_id, row.block, row.arm) for row in connection.execute(query)}
+
+    # Files
+
+    def keep_blob(self, source: Path) -> None:
+        """Keep a model or runner by its hash, so that the run can be reproduced later."""
+        target = self.folder / "blobs" / sha256(source) / source.name
+        with _translated(self.folder):
+            if not target.exists():
+                _copy_whole(source, target)
+
+    def blob(self, digest: str) -> Path | None:
+        """The kept file of this hash, if it is there and unharmed."""
+        found = sorted((self.folder / "blobs" / digest).glob("*"))
+        return found[0] if found and sha256(found[0]) == digest else None
+
+    def keep_log(self, trial_name: str, run_id: str, content: bytes) -> str:
+        """Keep a trial's transcript; gives its path inside the store."""
+        place = Path("artifacts") / _safe(run_id) / f"{_safe(trial_name)}.log"
+        with _translated(self.folder):
+            (self.folder / place).parent.mkdir(parents=True, exist_ok=True)
+            (self.folder / place).write_bytes(content)
+        return str(place)
+
+
+def _configure(connection: Any, _record: Any) -> None:
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=FULL")
+    connection.execute("PRAGMA foreign_keys=ON")
+
+
+def _safe(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", name)
+
+
+def _copy_whole(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=target.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as out, source.open("rb") as content:
+            shutil.copyfileobj(content, out, 1 << 20)
+        Path(temporary).replace(target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _run_suggestion(reference: str, known: Sequence[str]) -> str:
+    if not known:
+        return "the store is empty: measure something with `devbench run`"
+    match = nearest(reference, known)
+    latest = ", ".join(known[:3])
+    return f"did you mean {match}?" if match else f"`last` is the newest; the latest are {latest}"
+
+
+def _slot_key(trial: Trial) -> tuple[str, int, str]:
+    return trial.cell.id, trial.slot.block, trial.slot.arm or ""
+
+
+def _imported_run(run_id: str, trials: Sequence[Trial]) -> RunRecord:
+    started = min((trial.started_at for trial in trials if trial.started_at), default=run_id[:20])
+    devices = sorted({trial.cell.device for trial in trials})
+    return RunRecord(
+        id=run_id,
+        created_at=started,
+        status="imported",
+        plan={},
+        fleet={"devices": [{"name": name} for name in devices]},
+        host={},
+        seed=0,
+        devbench_version="",
+    )
+
+
+def _run_row(record: RunRecord) -> dict[str, Any]:
+    return dict(record.__dict__)
+
+
+def _insert_cells(connection: sa.Connection, run_id: str, cells: Sequence[Cell]) -> None:
+    if cells:
+        rows = [cell.as_json() | {"run_id": run_id, "id": cell.id} for cell in cells]
+        connection.execute(sa.insert(schema.cells), rows)
+
+
+def _packed(values: Sequence[float]) -> bytes | None:
+    """Little-endian doubles; nothing is rounded."""
+    if not values:
+        return None
+    packed = array.array("d", values)
+    if sys.byteorder == "big":
+        packed.byteswap()
+    return packed.tobytes()
+
+
+def _unpacked(content: bytes | None) -> tuple[float, ...]:
+    if not content:
+        return ()
+    values = array.array("d")
+    values.frombytes(content)
+    if sys.byteorder == "big":
+        values.byteswap()
+    return tuple(values)
+
+
+def _trial_row(trial: Trial) -> dict[str, Any]:
+    return {
+        "run_id": trial.run,
+        "cell_id": trial.cell.id,
+        "device": trial.cell.device,
+        "block": trial.slot.block,
+        "position": trial.slot.position,
+        "arm": trial.slot.arm or "",
+        "session_id": trial.session,
+        "outcome": str(trial.outcome),
+        "reason": trial.reason,
+        "started_at": trial.started_at,
+        "duration_s": trial.duration_s,
+        "samples_us": _packed(trial.samples_us),
+        "warmup_us": _packed(trial.warmup_us),
+        "summary": trial.summary.as_json() if trial.summary else None,
+        "metrics": dict(trial.metrics),
+        "telemetry": dict(trial.telemetry),
+        "evidence": dict(trial.evidence),
+        "findings": [finding.as_json() for finding in trial.findings],
+        "log": trial.log,
+    }
+
+
+def _cell(row: Any, prefix: str) -> Cell:
+    names = (
+        "device",
+        "model",
+        "model_sha256",
+        "runner",
+        "runner_sha256",
+        "delegate",
+        "threads",
+        "affinity",
+        "load",
+    )
+    return Cell(**{name: row[prefix + name] for name in names})
+
+
+def _trial(row: Any, cells: dict[str, Cell]) -> Trial:
+    cell = cells.get(row["cell_id"])
+    if cell is None:
+        cell = cells[row["cell_id"]] = _cell(row, "cell_")
+    return Trial(
+        run=row["run_id"],
+        slot=Slot(cell, row["block"], row["position"], row["arm"] or None),
+        session=row["session_id"],
+        outcome=Outcome(row["outcome"]),
+        reason=row["reason"],
+        started_at=row["started_at"],
+        duration_s=row["duration_s"],
+        samples_us=_unpacked(row["samples_us"]),
+        warmup_us=_unpacked(row["warmup_us"]),
+        summary=Summary(**row["summary"]) if row["summary"] else None,
+        metrics=row["metrics"],
+        telemetry=row["telemetry"],
+        evidence=row["evidence"],
+        findings=tuple(Finding.from_json(item) for item in row["findings"]),
+        log=row["log"],
+    )

@@ -1,0 +1,1 @@
+"""How to reach a device: five verbs."""
