@@ -110,7 +110,7 @@ static _Noreturn void run_paced(struct thread *self)
     if (self->percent < 100) sleep_until(base_ns + index * period);
     read_clocks(self);
     if (begin_phase(self) || first) {
-      base_ns += index * period;
+      base_ns = self->now.wall_ns; /* where the account starts, the schedule starts: being late is no debt */
       base_cpu_ns = self->now.cpu_ns;
       index = 0;
       first = false;

@@ -21,13 +21,13 @@ class LinuxPlatform:
     def facts(self, probed: Mapping[str, Any]) -> Facts:
         cpus = probed.get("cpus") or []
         governors = sorted({cpu["governor"] for cpu in cpus if cpu.get("governor")})
-        zones = [str(zone["name"]) for zone in probed.get("thermal_zones") or [] if zone.get("temp_mc") is not None]
+        zones = [str(zone["name"]) for zone in probed.get("thermal") or [] if zone.get("temp_mc") is not None]
         return Facts(
             machine=str(probed.get("machine", "unknown")),
             cpu_model=_text(probed.get("device_tree_model") or probed.get("cpu_model")),
             cores=len(cpus) or 1,
             clusters=_clusters(cpus),
-            kernel=str(probed.get("kernel", "unknown")),
+            kernel=str(probed.get("kernel_release", "unknown")),
             os=_text(probed.get("os_release")),
             memory_kb=probed.get("mem_total_kb"),
             governor=", ".join(governors) or None,
@@ -54,7 +54,7 @@ class LinuxPlatform:
             return (), ()
         if facts.governor is None:
             return (), (_not_held(wanted, f"this kernel shows no CPU frequency control ({_why_no_governor(facts)})"),)
-        available = (facts.raw.get("governors_available") or "").split()
+        available = facts.raw.get("governors") or []
         if available and wanted not in available:
             return (), (_not_held(wanted, f"the kernel offers only {', '.join(available)}"),)
         if facts.raw.get("uid") not in (0, None):
@@ -68,7 +68,7 @@ class LinuxPlatform:
             findings.append(
                 _note(
                     "virtual",
-                    f"a virtual machine ({facts.virtualisation}): other guests take time that shows up as steal",
+                    "a virtual machine: other guests may take time away from it",
                     "compare settings within one run rather than absolute numbers",
                 )
             )
@@ -97,12 +97,13 @@ class LinuxPlatform:
                 )
             )
         quota = facts.raw.get("cpu_quota")
-        if quota:
+        if isinstance(quota, Mapping):
+            cpus = quota["quota_us"] / quota["period_us"]
             findings.append(
                 Finding(
                     "cpu-quota",
                     Severity.WARN,
-                    f"a cgroup limits this process to a CPU quota of {quota}",
+                    f"a cgroup limits this process to {cpus:.2f} CPUs: it is stopped when it has used them up",
                     "run outside the container, or lift its CPU limit",
                 )
             )
@@ -137,13 +138,12 @@ def _not_held(wanted: str, why: str) -> Finding:
 
 
 def _virtualisation(probed: Mapping[str, Any]) -> str | None:
-    found = probed.get("hypervisor")
-    if not found:
-        return None
-    if isinstance(found, Mapping):
-        words = [str(word) for word in found.values() if word and word is not True]
-        return " ".join(words) or ("yes" if any(found.values()) else None)
-    return str(found) if found is not True else "yes"
+    """The hypervisor's name; `unnamed` where the CPU tells only that there is one."""
+    found = probed.get("hypervisor") or {}
+    names = [str(found[key]) for key in ("type", "vendor", "product") if found.get(key)]
+    if found.get("flag") or found.get("type"):
+        return " ".join(names) or "unnamed"
+    return None
 
 
 def _clusters(cpus: Sequence[Mapping[str, Any]]) -> tuple[Cluster, ...]:

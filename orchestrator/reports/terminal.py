@@ -150,9 +150,15 @@ def facts_text(facts: Mapping[str, Any]) -> str:
         facts.get("os"),
         f"kernel {facts.get('kernel')}" if facts.get("kernel") else None,
         f"governor {facts['governor']}" if facts.get("governor") else None,
-        f"virtual machine ({facts['virtualisation']})" if facts.get("virtualisation") else None,
+        _virtual_text(facts.get("virtualisation")),
     ]
     return ", ".join(str(part) for part in parts if part)
+
+
+def _virtual_text(hypervisor: str | None) -> str | None:
+    if not hypervisor:
+        return None
+    return "virtual machine" if hypervisor == "unnamed" else f"virtual machine ({hypervisor})"
 
 
 def _cores_text(facts: Mapping[str, Any]) -> str:

@@ -254,7 +254,7 @@ class Store:
     def trials(self, run_id: str) -> list[Trial]:
         """All trials of a run in the order they were made."""
         query = (
-            sa.select(schema.trials, *[column.label(f"cell_{column.name}") for column in schema.cells.c])
+            sa.select(schema.trials, *[column.label(f"its_{column.name}") for column in schema.cells.c])
             .join(schema.cells)
             .where(schema.trials.c.run_id == run_id)
             .order_by(schema.trials.c.id)
@@ -419,7 +419,7 @@ def _cell(row: Any, prefix: str) -> Cell:
 def _trial(row: Any, cells: dict[str, Cell]) -> Trial:
     cell = cells.get(row["cell_id"])
     if cell is None:
-        cell = cells[row["cell_id"]] = _cell(row, "cell_")
+        cell = cells[row["cell_id"]] = _cell(row, "its_")
     return Trial(
         run=row["run_id"],
         slot=Slot(cell, row["block"], row["position"], row["arm"] or None),

@@ -6,11 +6,13 @@ This machine is shared, so a load may get less than it offers; what must never h
 from __future__ import annotations
 
 import json
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
-from tests.agents.agent_host import Record, run
+from tests.agents.agent_host import Record, descendants, finish, pid_in, run, start
 
 
 def _load(agent: Path, spec: str, *options: str) -> Record:
@@ -136,10 +138,13 @@ def test_a_load_that_will_never_be_ready_ends_the_trial(agent: Path) -> None:
     assert closing["load_exit"]["last_line"] == "closed its output before its first line"
 
 
-def test_a_killed_load_ends_the_trial(agent: Path) -> None:
+def test_a_killed_load_ends_the_trial(agent: Path, tmp_path: Path) -> None:
     """The kernel's memory killer may take the load at any time."""
-    child = "kill -KILL $(ps -o pid= --ppid $PPID | grep -vw $$); sleep 1000"
-    said = run([agent, "run", "--load", "cpu:1@5", "--settle-ms", "50", "--", "sh", "-c", child])
+    options = ["--load", "cpu:1@5", "--settle-ms", "50", "--chdir", str(tmp_path)]
+    process = start([agent, "run", *options, "--", "sh", "-c", "echo $$ > child.pid; exec sleep 1000"])
+    (load,) = descendants(process.pid) - {pid_in(tmp_path / "child.pid")}
+    os.kill(load, signal.SIGKILL)
+    said = finish(process)
     assert said.closing["reason"] == "load-died"
     assert said.closing["load_exit"]["signal"] == 9
     assert said.records("L")[-1]["alive"] is False

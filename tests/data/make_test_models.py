@@ -16,7 +16,7 @@
 | custom_op.tflite | wants the custom operator `DevbenchNoSuchOp` |
 | new_op_version.tflite | wants ADD in version 99, as a newer converter might write |
 | xnnpack_refuses.tflite | declares a result of 20 dimensions: the plain kernel corrects it, XNNPACK fails |
-| unfed.tflite | adds a tensor that nothing fills: it loads, and the plain kernels fail when it runs |
+| unfed.tflite | adds a tensor that nothing fills: it loads, and fails when it runs |
 | no_scale.tflite | int8_add without its quantisation: the runtime aborts |
 | truncated.tflite | the first 60 % of tiny_add |
 | empty.tflite | nothing |

@@ -133,6 +133,13 @@ def test_mostly_equal_values_stay_finite() -> None:
     assert 0.9 < found.low <= found.location <= found.high < 1.1
 
 
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
+def test_mostly_equal_values_have_no_unit(unit: float) -> None:
+    """The deviation that stands in for a zero one scales with the values too."""
+    values = np.array([0.0] * 5 + [0.5, 0.6, 0.55, 0.7])
+    assert sign_flip_p(values * unit) == 2 / 16
+
+
 def test_values_that_are_not_finite_are_our_mistake() -> None:
     """A nan or an infinity must have been filtered before."""
     for bad in (float("nan"), float("inf")):
