@@ -696,29 +696,29 @@ class Session:
     """A loaded model with its inputs set and its first run behind it."""
 
     def __init__(self, model: Model, flags: argparse.Namespace) -> None:
-        self.flags = flags
+        self.model, self.flags = model, flags
         self.memory: Event = {"rss_before_model_kb": status_kb("VmRSS")}
         self.facts: Event = {"threads_before": thread_count()}
         self.first_ns = 0
-        self.interpreter = self._load(model)
+        self.interpreter = self._load()
         self.inputs = make_inputs(self.interpreter.get_input_details(), flags)
         details = self.interpreter.get_input_details()
         self.indexed_inputs = [(details[n]["index"], value) for n, value in enumerate(self.inputs)]
         self.output_indices = [detail["index"] for detail in self.interpreter.get_output_details()]
-        self._first_run(model)
+        self._first_run()
 
-    def _load(self, model: Model) -> Any:
+    def _load(self) -> Any:
         clock, stage = time.monotonic_ns, "create"
         try:
             began = clock()
-            interpreter = _interpreter(model, delegate=self.flags.delegate, threads=self.flags.threads)
+            interpreter = _interpreter(self.model, delegate=self.flags.delegate, threads=self.flags.threads)
             created = clock()
             nodes_total, stage = interpreter._interpreter.NumNodes(), "allocate"
             resumed = clock()
             interpreter.allocate_tensors()
             allocated = clock()
         except (RuntimeError, ValueError, MemoryError) as refused:
-            raise diagnose(model, self.flags.delegate, refused, stage=stage) from refused
+            raise diagnose(self.model, self.flags.delegate, refused, stage=stage) from refused
         create_us, allocate_us = (created - began) / 1e3, (allocated - resumed) / 1e3
         self.facts["init_us"] = round(create_us + allocate_us, 3)
         self.facts.update(create_us=create_us, allocate_us=allocate_us, threads_allocated=thread_count())
@@ -726,7 +726,7 @@ class Session:
         self.memory["rss_init_kb"] = status_kb("VmRSS")
         return interpreter
 
-    def _first_run(self, model: Model) -> None:
+    def _first_run(self) -> None:
         try:
             for index, value in self.indexed_inputs:
                 self.interpreter.set_tensor(index, value)
@@ -734,14 +734,17 @@ class Session:
             self.interpreter.invoke()
             self.first_ns = time.monotonic_ns() - began
         except (RuntimeError, ValueError, MemoryError) as refused:
-            raise diagnose(model, self.flags.delegate, refused, stage="invoke") from refused
+            raise diagnose(self.model, self.flags.delegate, refused, stage="invoke") from refused
         self.facts.update(first_us=self.first_ns / 1e3, threads_after=thread_count())
         self.memory["rss_first_kb"] = status_kb("VmRSS")
 
     def loop(self, phase: str, limits: Limits) -> Loop:
         """Run one loop in the asked copy mode."""
         run = copy_loop if self.flags.copy == "copy" else zero_copy_loop
-        return run(self, phase, limits)
+        try:
+            return run(self, phase, limits)
+        except (RuntimeError, ValueError, MemoryError) as refused:
+            raise diagnose(self.model, self.flags.delegate, refused, stage="invoke") from refused
 
     def warm_up(self) -> Loop:
         """The warm-up loop; empty if none was asked for."""
@@ -804,7 +807,7 @@ def be_a_load(session: Session, facts: Event) -> NoReturn:
     """Warm up, say so, then infer until a signal ends the process."""
     warmup = session.warm_up()
     say("ready", {**facts, "init": session.facts, "warmup_count": warmup.count})
-    limits = Limits(MAX_RUNS, 0, 1_000_000_000)
+    limits = Limits(1_000, 0, 1_000_000_000)  # short, so that the samples nobody reads stay few
     while True:
         session.loop("beside", limits)
 

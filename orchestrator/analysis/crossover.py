@@ -172,7 +172,7 @@ def answers(sweeps: Sequence[Sweep], crossovers: Sequence[Crossover]) -> list[Cr
 
 def _answers_of(sweep: Sweep, found: Mapping[tuple[Cell, str | None, Metric], Crossover]) -> Iterator[CrossoverAnswer]:
     if not sweep.more_threads:
-        text = f"unknown whether more threads pay: only {_threads(sweep.base_threads)} was swept"
+        text = f"unknown whether more threads pay: only one thread count ({sweep.base_threads}) was swept"
         unknown = dict.fromkeys(METRICS, MetricAnswer(Answer.UNKNOWN, text))
         yield CrossoverAnswer(sweep.any_cell, sweep.arm, sweep.base_threads, None, unknown)
     for threads in sweep.more_threads:

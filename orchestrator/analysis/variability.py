@@ -55,8 +55,8 @@ def variability(counted: Sequence[Trial], *, p50_us: float | None) -> Variabilit
         slow_fraction=_slow_fraction(sorted_trials, p50_us=p50_us),
         samples=int(pooled.size),
         trials_checked_steady=len(steady),
-        trials_not_steady=len(steady) - sum(steady),
-        notes=_notes(trials=len(typical), samples=int(pooled.size), not_steady=len(steady) - sum(steady)),
+        trials_not_steady=steady.count(False),
+        notes=_notes(trials=len(typical), samples=int(pooled.size), steady=steady),
     )
 
 
@@ -97,7 +97,7 @@ def _slow_fraction(sorted_trials: Sequence[Floats], *, p50_us: float | None) -> 
     return slow / sum(ordered.size for ordered in sorted_trials)
 
 
-def _notes(*, trials: int, samples: int, not_steady: int) -> tuple[str, ...]:
+def _notes(*, trials: int, samples: int, steady: Sequence[bool]) -> tuple[str, ...]:
     notes = []
     if samples < P95_SAMPLES_MIN:
         notes.append(f"a p95 needs {P95_SAMPLES_MIN} samples, there are {samples}")
@@ -105,6 +105,7 @@ def _notes(*, trials: int, samples: int, not_steady: int) -> tuple[str, ...]:
         notes.append(f"a p99 needs {P99_SAMPLES_MIN} samples, there are {samples}")
     if trials < TRIALS_FOR_BETWEEN:
         notes.append(f"the spread between trials needs {TRIALS_FOR_BETWEEN} of them, there are {trials}")
-    if not_steady:
-        notes.append(f"{not_steady} trials did not settle in their first half: more warm-up may help")
+    if not all(steady):
+        share = f"{steady.count(False)} of {len(steady)} trials"
+        notes.append(f"{share} did not settle in their first half: more warm-up may help")
     return tuple(notes)

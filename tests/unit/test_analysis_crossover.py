@@ -101,7 +101,7 @@ def test_answer_is_unknown_where_one_thread_count_was_swept() -> None:
     """One thread count alone has nothing to be held against."""
     (answer,) = summarise([make_trial(cell=make_cell(load=load)) for load in ("idle", "app")]).answers
     assert (answer.answer, answer.threads) == (Answer.UNKNOWN, None)
-    assert answer.text == "unknown whether more threads pay: only 1 thread was swept"
+    assert answer.text == "unknown whether more threads pay: only one thread count (1) was swept"
 
 
 def test_answer_names_the_loads_in_doubt_and_the_blocks_they_need() -> None:

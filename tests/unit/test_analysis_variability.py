@@ -88,7 +88,7 @@ def test_trial_that_never_settles_is_counted_not_cut() -> None:
     assert reaches_steady_state(late) is False
     found = variability([late, make_trial(samples=100)], p50_us=1000.0)
     assert (found.trials_checked_steady, found.trials_not_steady, found.samples) == (2, 1, 200)
-    assert "1 trials did not settle in their first half: more warm-up may help" in found.notes
+    assert "1 of 2 trials did not settle in their first half: more warm-up may help" in found.notes
 
 
 def test_few_samples_cannot_tell_a_steady_state() -> None:

@@ -1,0 +1,55 @@
+# The two commands of the README are `make demo` and `make test`; the rest is for those who work on devbench.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: demo test check format bench agents models test-tools clean
+
+# Measure the small bundled models on this machine: threads, idle and under load, and the verdict.
+demo: $(INSTALLED)
+	$(BIN)/devbench run --fleet devices.toml --blocks 8:8
+
+test: $(INSTALLED) agents test-tools
+	$(BIN)/pytest
+
+check: $(INSTALLED)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(INSTALLED)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+# Figures, as ratios within one run. Nothing here fails on a slow day.
+bench: $(INSTALLED) agents
+	$(BIN)/python -m tests.bench
+
+# The device agents in C, for three architectures; rebuilt only when their sources changed.
+agents: $(INSTALLED)
+	$(BIN)/python -m device_agents.build_agents
+
+# The bundled models anew, from the script that describes them. Needs TensorFlow, in an environment of its own.
+models:
+	$(PYTHON) -m venv $(VENV)-models
+	$(VENV)-models/bin/pip install --quiet tensorflow-cpu==2.21.0 ai-edge-litert==2.3.0
+	$(VENV)-models/bin/python orchestrator/bundled/make_models.py
+
+# The ARM agents run under qemu in the tests. Without root, or without apt, those tests are skipped and say so.
+test-tools:
+	@command -v qemu-aarch64-static >/dev/null 2>&1 || \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq qemu-user-static >/dev/null; \
+	  else echo "qemu-user-static is not installed: the tests of the ARM agents will be skipped"; fi
+
+# The build tools come first, so that the package is built with them and not in an environment of its own.
+$(INSTALLED): pyproject.toml device_agents/hatch_hook.py
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check "hatchling>=1.26" "editables>=0.5" "ziglang==0.17.0"
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --editable ".[local,dev]"
+	@touch $@
+
+clean:
+	rm -rf $(VENV) $(VENV)-models device_agents/bin build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
