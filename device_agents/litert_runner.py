@@ -47,13 +47,13 @@ is what time.monotonic_ns reads. Nothing is printed while a loop runs. Standard 
              at most 500 iterations a line. start_ns is where an iteration begins, before its copy_in. The copy
              arrays are null with zero-copy.
     memory   rss_before_model_kb (Python, numpy and the runtime), rss_init_kb, rss_first_kb, rss_end_kb, peak_kb
-             (VmHWM); the last two before any sample is printed
+             (VmHWM, reset before the model where the kernel allows it); the last two before any sample is printed
     end      count, warmup_count, stopped_by and warmup_stopped_by: "runs" (their number came last), "time"
              (the minimum time came last), "cap" (max-ms, or 200000 runs), null (no warm-up was asked for);
              output_sha256 (all output bytes of the last run, in order), inputs_intact (null with copy),
              gc "disabled", threads_end, and of the steady loop: wall_ns, cpu_ns (of the process),
-             voluntary_switches, involuntary_switches, thread_cpu_ns (by thread, largest first; null where the
-             kernel does not say)
+             voluntary_switches, involuntary_switches, thread_cpu_ns (by thread, largest first, to within a
+             scheduler tick; null where the kernel does not say)
     ready    with --beside, the only line: start, model and init as above, and warmup_count
     error    the last line when something is wrong: kind, message, remedy
 
@@ -379,17 +379,28 @@ def start_facts(flags: argparse.Namespace) -> Event:
     library = _native_library(Path(interpreter.__file__).parent)
     return {
         "runner": RUNNER,
-        "runner_sha256": hashlib.sha256(Path(__file__).read_bytes()).hexdigest(),
+        "runner_sha256": _hash_of(Path(__file__)),
         "flags": None if flags.check else vars(flags),
         "python": platform.python_version(),
         "numpy": np.__version__,
         "runtime": "ai-edge-litert",
         "runtime_version": getattr(ai_edge_litert, "__version__", None),
         "library": library.name,
-        "library_sha256": hashlib.sha256(library.read_bytes()).hexdigest(),
+        "library_sha256": _hash_of(library),
         "pid": os.getpid(),
         "clock": "CLOCK_MONOTONIC",
     }
+
+
+def _hash_of(file: Path) -> str:
+    """The SHA-256 of a file, read in pieces so that the process does not grow by its size."""
+    digest = hashlib.sha256()
+    with file.open("rb", buffering=0) as opened:
+        while True:
+            piece = opened.read(1 << 18)
+            if not piece:
+                return digest.hexdigest()
+            digest.update(piece)
 
 
 def _native_library(package: Path) -> Path:
@@ -697,6 +708,8 @@ class Session:
 
     def __init__(self, model: Model, flags: argparse.Namespace) -> None:
         self.model, self.flags = model, flags
+        with contextlib.suppress(OSError):
+            Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew: what came before is not the model's
         self.memory: Event = {"rss_before_model_kb": status_kb("VmRSS")}
         self.facts: Event = {"threads_before": thread_count()}
         self.first_ns = 0

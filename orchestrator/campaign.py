@@ -70,7 +70,8 @@ def measure(
         store.forget_not_run(prepared.record.id)
         store.set_status(prepared.record.id, "running", None)
     else:
-        store.add_run(keep_files(store, prepared), [])
+        prepared = keep_files(store, prepared)
+        store.add_run(prepared.record, [])
     shared = _Shared(prepared, store, observer, stop)
     works = [_DeviceWork(device, shared) for device in prepared.devices]
     threads = [threading.Thread(target=work.run, name=work.device.name, daemon=True) for work in works]

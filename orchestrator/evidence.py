@@ -14,6 +14,8 @@ from orchestrator.platforms.base import Hold
 from orchestrator.runners.base import Reading
 from orchestrator.trial import Cell, Finding, Outcome, Severity
 
+_LOOKS_NEEDED = 3
+"""The agent looks at the threads once a sample: a shorter trial proves nothing."""
 _OTHER_CPUS_NOTABLE = 0.25
 _STEAL_NOTABLE = 0.05
 _FREQUENCY_DROP_NOTABLE = 0.05
@@ -181,7 +183,9 @@ def _threads(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding
             "this runtime ignores the thread count: use another version",
         )
     seen = (report.closing.get("threads") or {}).get("max")
-    if seen is not None and seen < after:
+    looked_ns = _LOOKS_NEEDED * 1e6 * asked.measure.sample_ms
+    lasted_ns = reading.metrics.get("steady_wall_ns") or 0
+    if seen is not None and seen < after and 0 < looked_ns <= lasted_ns:
         yield _reject(
             "threads", f"the runner speaks of {after} threads, the kernel shows {seen}", "see the trial's log"
         )
@@ -241,7 +245,7 @@ def _load(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding]:
             yield _reject(
                 "load", f"the load {asked.cell.load} was not running in phase {phase['phase']}", "see the log"
             )
-    settle = next((phase for phase in report.loads if phase.get("phase") == "settle"), None)
+    settle = _last_phase(report, "settle")
     for offered, achieved in _shares(settle):
         if abs(offered - achieved) > tolerance:
             yield _reject(
@@ -256,8 +260,7 @@ def _load(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding]:
 
 def _squeezed(asked: Asked, report: Report) -> Iterator[Finding]:
     """Beside a running model a load may get less than it offers: that is the competition being measured."""
-    during = next((phase for phase in report.loads if phase.get("phase") == "run"), None)
-    shares = list(_shares(during))
+    shares = list(_shares(_last_phase(report, "run")))
     if not shares:
         return
     offered, achieved = (sum(column) / len(shares) for column in zip(*shares, strict=True))
@@ -268,6 +271,10 @@ def _squeezed(asked: Asked, report: Report) -> Iterator[Finding]:
             f"beside the model the load {asked.cell.load} got {achieved:.0f} % of a CPU a thread, of {offered:.0f} %",
             "nothing to do: model and load competed for the CPUs",
         )
+
+
+def _last_phase(report: Report, name: str) -> Mapping[str, Any] | None:
+    return next((phase for phase in reversed(report.loads) if phase.get("phase") == name), None)
 
 
 def _shares(phase: Mapping[str, Any] | None) -> Iterator[tuple[float, float]]:

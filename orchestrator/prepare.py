@@ -150,51 +150,11 @@ def _device_from_json(content: Mapping[str, Any]) -> Device:
     )
 
 
-# Going on with a run
+# The store's copies
 
 
-def prepare_resume(store: Store, reference: str) -> Prepared:
-    """The run as it was stored, with the very bytes it began with."""
-    record = store.find_run(reference)
-    if record.status == "imported":
-        raise UsageError(f"run {record.id} was imported", remedy="only a run that was started here can be resumed")
-    plan = plan_from_json(record.plan)
-    devices = tuple(_device_from_json(content) for content in record.fleet["devices"])
-    kept = record.fleet["files"]
-    files = Files(
-        models={digest: _blob(store, digest) for digest in kept["models"]},
-        load_models={label: _blob(store, digest) for label, digest in kept["load_models"].items()},
-        runners={
-            name: {role: _blob(store, digest) for role, digest in roles.items()}
-            for name, roles in kept["runners"].items()
-        },
-        inputs=_blob(store, kept["inputs"]) if kept["inputs"] else None,
-    )
-    stored: dict[str, list[Cell]] = {}
-    for cell in store.cells(record.id):
-        stored.setdefault(cell.device, []).append(cell)
-
-    def cells_for(device: Device, cores: int | None) -> Grid:
-        if device.name not in stored:
-            fresh = prepare(plan, [device])
-            return fresh.cells_for(device, cores)
-        return Grid(device, tuple(stored[device.name]))
-
-    return Prepared(record, plan, devices, files, cells_for)
-
-
-def _blob(store: Store, digest: str) -> Path:
-    path = store.blob(digest)
-    if path is None:
-        raise StoreError(
-            f"the store {store.folder} has lost the file {digest[:12]} of this run",
-            remedy="restore its blobs folder, or start a new run",
-        )
-    return path
-
-
-def keep_files(store: Store, prepared: Prepared) -> RunRecord:
-    """Keep the run's files in the store; gives the record that names them."""
+def keep_files(store: Store, prepared: Prepared) -> Prepared:
+    """The run with its files kept in the store, and measured from there: editing a file changes no run under way."""
     files = prepared.files
     paths = [*files.models.values(), *files.load_models.values()]
     paths += [path for roles in files.runners.values() for path in roles.values()]
@@ -209,4 +169,46 @@ def keep_files(store: Store, prepared: Prepared) -> RunRecord:
         },
         "inputs": sha256(files.inputs) if files.inputs else None,
     }
-    return replace(prepared.record, fleet={**prepared.record.fleet, "files": kept})
+    record = replace(prepared.record, fleet={**prepared.record.fleet, "files": kept})
+    return replace(prepared, record=record, files=_kept_files(store, kept))
+
+
+def _kept_files(store: Store, kept: Mapping[str, Any]) -> Files:
+    return Files(
+        models={digest: _blob(store, digest) for digest in kept["models"]},
+        load_models={label: _blob(store, digest) for label, digest in kept["load_models"].items()},
+        runners={
+            name: {role: _blob(store, digest) for role, digest in roles.items()}
+            for name, roles in kept["runners"].items()
+        },
+        inputs=_blob(store, kept["inputs"]) if kept["inputs"] else None,
+    )
+
+
+def _blob(store: Store, digest: str) -> Path:
+    path = store.blob(digest)
+    if path is None:
+        raise StoreError(
+            f"the store {store.folder} has lost the file {digest[:12]} of this run",
+            remedy="restore its blobs folder, or start a new run",
+        )
+    return path
+
+
+def prepare_resume(store: Store, reference: str) -> Prepared:
+    """The run as it was stored, with the very bytes it began with."""
+    record = store.find_run(reference)
+    if record.status == "imported":
+        raise UsageError(f"run {record.id} was imported", remedy="only a run that was started here can be resumed")
+    plan = plan_from_json(record.plan)
+    devices = tuple(_device_from_json(content) for content in record.fleet["devices"])
+    stored: dict[str, list[Cell]] = {}
+    for cell in store.cells(record.id):
+        stored.setdefault(cell.device, []).append(cell)
+
+    def cells_for(device: Device, cores: int | None) -> Grid:
+        if device.name in stored:
+            return Grid(device, tuple(stored[device.name]))
+        return prepare(plan, [device]).cells_for(device, cores)
+
+    return Prepared(record, plan, devices, _kept_files(store, record.fleet["files"]), cells_for)

@@ -270,7 +270,7 @@ void load_read_errors(struct load *load);
 void load_read_status(struct load *load);
 void load_phase_begin(struct load *load, const char *phase, int64_t now_ns);
 void load_phase_end(struct load *load, int64_t now_ns);
-void load_phase_write(struct load *load);
+bool load_phase_write(struct load *load); /* whether it held what it offers; true without a load */
 void load_cpu_write(struct load *load, struct text *t);
 
 /* watch.c */
@@ -303,6 +303,7 @@ struct trial {
   bool host_gone;
   int signal_fd, stdin_fd;
   int64_t start_ns, deadline_ns, beat_ns, settled_ns, end_ns;
+  int settle_windows;
   int64_t sample_at_ns, scan_at_ns;
   int64_t samples_missed;
   struct load load;

@@ -323,10 +323,10 @@ static void write_bandwidth(const struct load *load, struct text *t)
   else json_null(t, "gb_per_s");
 }
 
-void load_phase_write(struct load *load)
+bool load_phase_write(struct load *load)
 {
   static struct text line;
-  if (!load->pid || !load->phase || !load->to_ns) return;
+  if (!load->pid || !load->phase || !load->to_ns) return true;
   text_clear(&line);
   json_open(&line, NULL, '{');
   json_string(&line, "phase", load->phase);
@@ -340,6 +340,7 @@ void load_phase_write(struct load *load)
   json_close(&line, '}');
   out_record('L', &line);
   load->phase = NULL;
+  return steady;
 }
 
 void load_cpu_write(struct load *load, struct text *t)

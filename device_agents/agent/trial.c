@@ -24,6 +24,7 @@
 #define KILL_NS (800 * NS_PER_MS)          /* give up on processes that even SIGKILL does not end */
 #define STALLED_NS (5 * NS_PER_S)          /* a host that is there but reads nothing */
 #define GONE_NS (150 * NS_PER_MS)          /* a host that let go may still read the closing record */
+#define SETTLE_WINDOWS_MAX 5               /* a load that is not steady yet is given this many settling times */
 #define LOAD_POLL_NS (2 * NS_PER_MS)       /* how often to look whether the load's threads have begun */
 #define SCAN_FAST_NS (20 * NS_PER_MS)      /* looks at the child's threads while it starts */
 #define SCAN_FAST_UNTIL_NS (200 * NS_PER_MS)
@@ -126,24 +127,26 @@ static void read_stdin(struct trial *trial)
   }
 }
 
-static void child_has_exited(struct trial *trial)
+/* It may have exited before we read that it had started. */
+static void learn_start(struct trial *trial)
 {
-  if (trial->state == STARTING) read_child_status(trial); /* it may have exited before we looked */
   while (trial->state == STARTING) read_child_status(trial);
-  reap(trial);
-  if (!trial->child_exited || trial->state != RUNNING) return;
-  load_phase_end(&trial->load, trial->exit_ns);
-  trial->state = DRAINING;
 }
 
-/* Looks before it reaps: a zombie still answers questions about itself, a reaped child does not. */
+/* Looks before it reaps: a zombie still answers questions about itself, a reaped child does not. The child may end
+ * between the look and the reaping, so the state follows from what was reaped and from nothing else. */
 static void look_at_children(struct trial *trial)
 {
   siginfo_t info = {0};
   bool child = trial->child.pid > 0 && !trial->child_exited;
   if (child && waitid(P_PID, (id_t)trial->child.pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid)
-    child_has_exited(trial);
+    learn_start(trial);
   reap(trial);
+  if (trial->child_exited) learn_start(trial);
+  if (trial->child_exited && trial->state == RUNNING) {
+    load_phase_end(&trial->load, trial->exit_ns);
+    trial->state = DRAINING;
+  }
   if (load_is_mute(&trial->load, monotonic_ns())) trial->load.died = true;
   if (trial->load.died && trial->state < DRAINING) end_trial(trial, "load-died");
 }
@@ -219,8 +222,13 @@ static void advance(struct trial *trial, int64_t now)
   }
   if (trial->state == SETTLING && now >= trial->settled_ns) {
     load_phase_end(&trial->load, now);
-    load_phase_write(&trial->load);
-    start_child(trial, monotonic_ns());
+    bool steady = load_phase_write(&trial->load);
+    if (!steady && ++trial->settle_windows < SETTLE_WINDOWS_MAX) {
+      trial->settled_ns = now + trial->options->settle_ns;
+      load_phase_begin(&trial->load, "settle", now);
+    } else {
+      start_child(trial, monotonic_ns());
+    }
   }
   bool timed = trial->options->command != COMMAND_RUN;
   if (trial->state == RUNNING && timed && now >= trial->end_ns) end_trial(trial, "done");

@@ -210,15 +210,19 @@ def _speedup_cell(crossover: Crossover | None) -> Text:
 
 
 def _show_unmeasured(console: Console, summary: RunSummary) -> None:
-    rows = [(found, reason, count) for found in summary.cells for reason, count in found.estimate.reasons]
+    """One line a cell: how many trials do not count, and the most common reason."""
+    rows = [found for found in summary.cells if found.estimate.reasons]
     if not rows:
         return
     console.print()
     console.print(Text("not measured", style="bold"))
-    for found, reason, count in rows[:_FINDINGS_SHOWN]:
-        console.print(f"  {count} x {found.cell}: {reason}")
+    for found in rows[:_FINDINGS_SHOWN]:
+        reasons = found.estimate.reasons
+        total = sum(count for _, count in reasons)
+        more = "" if len(reasons) == 1 else f" (and {len(reasons) - 1} other reasons)"
+        console.print(f"  {total} x {found.cell}: {reasons[0][0]}{more}")
     if len(rows) > _FINDINGS_SHOWN:
-        console.print(f"  and {len(rows) - _FINDINGS_SHOWN} more; --json has them all")
+        console.print(f"  and {len(rows) - _FINDINGS_SHOWN} more cells; --json has them all")
 
 
 # Findings, devices, dry runs

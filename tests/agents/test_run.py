@@ -187,6 +187,13 @@ def test_no_samples_when_turned_off(agent: Path) -> None:
     assert said.closing["threads"]["max"] == 1
 
 
+def test_a_child_that_ends_at_once_is_never_missed(agent: Path) -> None:
+    """However the child's end falls between two looks of the agent, the trial ends with it."""
+    for _ in range(60):
+        said = run([agent, "run", "--sample-ms", "0", "--deadline-s", "5", "--", "true"])
+        assert (said.closing["reason"], len(said.records("C"))) == ("exit", 1)
+
+
 def test_a_daemon_left_behind_does_not_outlive_the_trial(agent: Path, tmp_path: Path) -> None:
     """A child that exits while a daemon of its own holds its pipe ends the trial after a second, daemon included."""
     daemon = "setsid sh -c 'echo $$ > daemon.pid; echo late; exec sleep 1000' & echo early"

@@ -18,6 +18,7 @@
 | xnnpack_refuses.tflite | declares a result of 20 dimensions: the plain kernel corrects it, XNNPACK fails |
 | unfed.tflite | adds a tensor that nothing fills: it loads, and fails when it runs |
 | no_scale.tflite | int8_add without its quantisation: the runtime aborts |
+| far_buffer.tflite | says that its constant lies far outside the file: the runtime would crash |
 | truncated.tflite | the first 60 % of tiny_add |
 | empty.tflite | nothing |
 | not_a_model.tflite | a web server's error page |
@@ -170,6 +171,12 @@ def fatal(folder: Path) -> None:
         graph.graph.tensors[index].quantization = None
     graph.op(Op.ADD, [x, x], y, version=2)
     graph.save(folder / "no_scale.tflite", [x], [y])
+    graph = Graph()
+    x, c, y = graph.tensor("x", (1, 64)), graph.tensor("c", (1, 64), constant=ramp()), graph.tensor("y", (1, 64))
+    graph.op(Op.ADD, [x, c], y)
+    buffer = graph.model.buffers[1]
+    buffer.data, buffer.offset, buffer.size = None, 2**63, 2**63
+    graph.save(folder / "far_buffer.tflite", [x], [y])
 
 
 def main(arguments: list[str]) -> None:

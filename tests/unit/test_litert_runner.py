@@ -137,6 +137,11 @@ def test_threads_invalid(threads: str) -> None:
 
 BROKEN = {
     "truncated": ("model-invalid", "broken or truncated model: something in it points to byte 640 of 388", AGAIN),
+    "far_buffer": (
+        "model-invalid",
+        f"broken or truncated model: buffer 1 lies at bytes {2**63} to {2**64}, outside the file",
+        AGAIN,
+    ),
     "not_a_model": (
         "model-invalid",
         "not a TFLite model: no TFL3 identifier at byte 4; the file starts with b'<!DOCTYPE html><'",
@@ -312,6 +317,8 @@ def test_init_and_memory() -> None:
     assert init["first_us"] > 0
     assert memory["rss_init_kb"] > memory["rss_before_model_kb"] > 0
     assert memory["peak_kb"] >= max(memory["rss_first_kb"], memory["rss_end_kb"])
+    tiny = measured().one("memory")
+    assert tiny["peak_kb"] - tiny["rss_before_model_kb"] < 10_000, "the peak is the model's, not that of hashing"
 
 
 def test_samples_in_chunks() -> None:
@@ -386,6 +393,24 @@ def test_same_seed_same_output(model: Path) -> None:
     digests = {measured(model, threads=n, copy=copy).one("end")["output_sha256"] for n, copy in variants}
     assert len(digests) == 1
     assert measured(model, seed="8").one("end")["output_sha256"] not in digests
+
+
+def test_seed_gives_the_documented_floats() -> None:
+    """Each float input is uniform in [-1, 1), from a generator of its own."""
+    left, right = (
+        np.random.default_rng([7, position]).random(shape, dtype=np.float32) * np.float32(2) - np.float32(1)
+        for position, shape in enumerate([(2, 3), (1, 3)])
+    )
+    ran = measured(MODELS / "two_inputs.tflite")
+    assert ran.one("end")["output_sha256"] == hashlib.sha256((left + right).tobytes()).hexdigest()
+
+
+def test_seed_gives_the_documented_integers() -> None:
+    """A quantised input covers its type: the model doubles it around its zero point of 3, and clips."""
+    given = np.random.default_rng([7, 0]).integers(-128, 127, (1, 64), dtype=np.int8, endpoint=True)
+    doubled = np.clip(2 * (given.astype(int) - 3) + 3, -128, 127).astype(np.int8)
+    ran = measured(MODELS / "int8_add.tflite", delegate="cpu")
+    assert ran.one("end")["output_sha256"] == hashlib.sha256(doubled.tobytes()).hexdigest()
 
 
 @pytest.mark.parametrize(
