@@ -339,6 +339,9 @@ def _verdict(record: RunRecord, results: Sequence[DeviceResult]) -> int:
         return Interrupted.exit_code
     if errors and not any(result.measured for result in results):
         return errors[0].exit_code
+    if not any(result.measured for result in results):
+        print("nothing was measured; the reasons are above and in `devbench show`", file=sys.stderr)
+        return _PARTLY_MEASURED
     incomplete = [cell for result in results for cell in result.incomplete]
     if errors or incomplete:
         print(f"{len(incomplete)} cells were not measured as often as asked; see `devbench show`", file=sys.stderr)

@@ -15,6 +15,7 @@ from orchestrator.settings import Table, duration_s, fraction, read_toml, sugges
 
 DELEGATES = ("cpu", "xnnpack", "gpu", "nnapi", "hexagon", "coreml", "external", "stable", "npu")
 THREADS_MAX = 1024
+RUNS_MAX = 200_000
 PLACEMENTS = ("other-group", "same-group")
 GOVERNOR_AS_FOUND = "as-found"
 _AFFINITY = re.compile(r"any|big|mid|little|(0x)?[0-9a-fA-F]{1,256}")
@@ -220,9 +221,9 @@ def _read_measure(table: Table) -> Measure:
         blocks_min=blocks_min,
         blocks_max=blocks_max,
         precision=table.fraction("precision") or default.precision,
-        warmup_runs=table.integer("warmup_runs", 0, 1_000_000, default.warmup_runs),
+        warmup_runs=table.integer("warmup_runs", 0, RUNS_MAX, default.warmup_runs),
         warmup_min_ms=table.integer("warmup_min_ms", 0, 600_000, default.warmup_min_ms),
-        runs=table.integer("runs", 1, 1_000_000, default.runs),
+        runs=table.integer("runs", 1, RUNS_MAX, default.runs),
         min_ms=table.integer("min_ms", 0, 3_600_000, default.min_ms),
         max_ms=table.integer("max_ms", 1, 3_600_000, default.max_ms),
         settle_ms=table.integer("settle_ms", 0, 600_000, default.settle_ms),

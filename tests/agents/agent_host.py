@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -87,11 +88,16 @@ def start(command: Sequence[str | Path], **options: Any) -> subprocess.Popen[byt
 
 
 def finish(agent: subprocess.Popen[bytes], timeout_s: float = 20.0) -> Transcript:
-    """Reads to the end while standard input stays open, as a host does."""
+    """Reads to the end while standard input stays open, as a host does; an agent that hangs is killed."""
     assert agent.stdout is not None and agent.stderr is not None and agent.stdin is not None
-    stream = agent.stdout.read()
-    complaints = agent.stderr.read().decode()
-    status = agent.wait(timeout_s)
+    watchdog = threading.Timer(timeout_s, agent.kill)
+    watchdog.start()
+    try:
+        stream = agent.stdout.read()
+        complaints = agent.stderr.read().decode()
+        status = agent.wait(timeout_s)
+    finally:
+        watchdog.cancel()
     agent.stdin.close()
     agent.stdout.close()
     agent.stderr.close()
