@@ -77,6 +77,14 @@ class LineReader:
             self.report.unreadable += 1
             self._rest.clear()
 
+    def finish(self) -> Report:
+        """The report when nothing more comes. Output that ended without a newline is a line as well."""
+        for stream, target in (("O", self.report.stdout), ("E", self.report.stderr)):
+            if self._parts[stream]:
+                target.append(bytes(self._parts[stream]))
+                self._parts[stream].clear()
+        return self.report
+
     def _take(self, line: bytes) -> None:
         letter, content = line[:1].decode("latin-1"), line[2:]
         if letter == "X":
@@ -102,7 +110,7 @@ class LineReader:
                 self.report.unreadable += 1
 
     def _take_output(self, letter: str, content: bytes) -> None:
-        """A line of the child. A small letter says that the line goes on in the next of its kind."""
+        """A line of the child. A small letter says that the line goes on in the next of its kind, if there is one."""
         _, _, text = content.partition(b" ")
         stream = letter.upper()
         self._parts[stream] += text
@@ -145,7 +153,7 @@ class Agent:
             raise self._unfit("sample", completed.exit, completed.stderr)
         reader = LineReader()
         reader.feed(completed.stdout)
-        return reader.report
+        return reader.finish()
 
     def hash(self, paths: Sequence[str], deadline: Deadline) -> dict[str, str | None]:
         """SHA-256 by path as the device reads the files; None for one that cannot be read."""
@@ -207,7 +215,7 @@ def _conversation(process: Process, trialling: Trialling, stopped: Callable[[], 
             f"the agent did not start (status {status})" + (f": {detail}" if detail else ""),
             remedy="run `devbench doctor`; the agent must be executable where `workdir` is",
         )
-    return reader.report
+    return reader.finish()
 
 
 def _json_lines(content: bytes) -> list[dict[str, Any]]:

@@ -118,7 +118,8 @@ def _last_words(report: Report) -> str:
 
 
 def _told(closing: Mapping[str, Any]) -> str:
-    return f": {closing['detail']}" if closing.get("detail") else ""
+    last_line = (closing.get("load_exit") or {}).get("last_line")
+    return f": {last_line}" if last_line else ""
 
 
 # Was it what was asked?

@@ -145,6 +145,8 @@ def _read_threads(table: Table) -> tuple[int, ...] | None:
         return None
     if not isinstance(value, list) or not all(type(item) is int for item in value):
         raise table.error("threads", f"{value!r} is not a list of whole numbers", 'write threads = [1, 2, 4] or "auto"')
+    if not value:
+        raise table.error("threads", "is an empty list", "name at least one, or leave threads out")
     try:
         return tuple(check_threads(item) for item in value)
     except ValueError as error:

@@ -194,6 +194,13 @@ def test_a_child_that_ends_at_once_is_never_missed(agent: Path) -> None:
         assert (said.closing["reason"], len(said.records("C"))) == ("exit", 1)
 
 
+def test_output_of_a_grandchild_that_ends_soon_is_kept(agent: Path) -> None:
+    """What is written to the child's pipe within a second of its exit still counts; the trial ends when it closes."""
+    said = run([agent, "run", "--", "sh", "-c", "(sleep 0.3; echo late) & echo early"])
+    assert said.output() == b"early\nlate\n"
+    assert said.closing["wall_ns"] < 300_000_000
+
+
 def test_a_daemon_left_behind_does_not_outlive_the_trial(agent: Path, tmp_path: Path) -> None:
     """A child that exits while a daemon of its own holds its pipe ends the trial after a second, daemon included."""
     daemon = "setsid sh -c 'echo $$ > daemon.pid; echo late; exec sleep 1000' & echo early"
