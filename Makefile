@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test check format bench agents models test-tools clean
+.PHONY: demo test check format bench agents models test-tools bench-tools clean
 
 # Measure the small bundled models on this machine: threads, idle and under load, and the verdict.
 demo: $(INSTALLED)
@@ -24,7 +24,7 @@ format: $(INSTALLED)
 	$(BIN)/ruff check --fix .
 
 # Figures, as ratios within one run. Nothing here fails on a slow day.
-bench: $(INSTALLED) agents
+bench: $(INSTALLED) agents bench-tools
 	$(BIN)/python -m tests.bench
 
 # The device agents in C, for three architectures; rebuilt only when their sources changed.
@@ -43,6 +43,13 @@ test-tools:
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
 	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq qemu-user-static >/dev/null; \
 	  else echo "qemu-user-static is not installed: the tests of the ARM agents will be skipped"; fi
+
+# The load is compared with stress-ng where it can be had.
+bench-tools:
+	@command -v stress-ng >/dev/null 2>&1 || \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq stress-ng >/dev/null; \
+	  else echo "stress-ng is not installed: the load is measured without a comparison"; fi
 
 # The build tools come first, so that the package is built with them and not in an environment of its own.
 $(INSTALLED): pyproject.toml device_agents/hatch_hook.py

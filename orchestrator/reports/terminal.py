@@ -14,7 +14,7 @@ from rich.text import Text
 from orchestrator.clock import duration_text
 
 if TYPE_CHECKING:
-    from orchestrator.analysis.crossover import Crossover, CrossoverAnswer
+    from orchestrator.analysis.crossover import Crossover, CrossoverAnswer, MetricAnswer
     from orchestrator.analysis.estimate import Estimate
     from orchestrator.analysis.summary import CellSummary, RunSummary
     from orchestrator.doctor import Examined
@@ -25,12 +25,16 @@ if TYPE_CHECKING:
 _PLAIN_WIDTH = 200
 _SEVERITY_STYLE = {"fail": "bold red", "reject": "red", "warn": "yellow", "note": "dim"}
 _FINDINGS_SHOWN = 12
+_LEGEND = """
+p50: the typical trial, a trial being a fresh process and its median; the interval is over trials. CV in, CV between:
+robust spread inside a process and between processes. speed-up: against the fewest threads at the same load; against
+idle: how many times longer under load. Both are paired by block, with 95 % intervals."""
 _RUN_COLUMNS = (
     ("load", "left"),
     ("threads", "right"),
     ("p50", "right"),
     ("95 % interval", "left"),
-    ("p95/p50", "right"),
+    ("p95", "right"),
     ("CV in", "right"),
     ("CV between", "right"),
     ("speed-up", "left"),
@@ -80,8 +84,10 @@ def _share(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:.1f} %"
 
 
-def _times(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}"
+def _tail(found: CellSummary) -> str:
+    """The slow inferences: the trials' p95, and how many times the typical one that is."""
+    p95, ratio = found.estimate.latency_us["p95"].value, found.variability.p95_over_p50
+    return latency_text(p95) if ratio is None else f"{latency_text(p95)} ({ratio:.1f}x)"
 
 
 # A run
@@ -101,13 +107,27 @@ def show_run(
         key = _group_key(cells[0])
         for answer in summary.answers:
             if (answer.cell.device, answer.cell.model, answer.cell.runner, answer.cell.delegate) == key[:4]:
-                console.print(_answer_text(answer))
+                _show_answer(console, answer)
     _show_unmeasured(console, summary)
+    if summary.cells:
+        console.print(Text(_LEGEND, style="dim"))
 
 
-def _answer_text(answer: CrossoverAnswer) -> Text:
-    style = {"yes": "bold yellow", "no": "bold green"}.get(str(answer.answer), "bold")
-    return Text.assemble(("→ ", "bold"), (str(answer.answer), style), ": ", answer.text)
+def _show_answer(console: Console, answer: CrossoverAnswer) -> None:
+    """The answer by p50, and under it the metrics that say otherwise: under load they do."""
+    main = answer.by_metric["p50"]
+    if answer.threads is None or str(main.answer) == "unknown":
+        console.print(Text(f"→ {main.text}"))
+    else:
+        question = f"→ Do {answer.threads} threads win when idle and lose under load? "
+        console.print(Text.assemble(question, _answer_word(main), f": {main.text}"))
+    for metric, found in answer.by_metric.items():
+        if found.answer != main.answer and str(found.answer) != "unknown":
+            console.print(Text.assemble(f"  by {metric}: ", _answer_word(found), f": {found.text}"))
+
+
+def _answer_word(found: MetricAnswer) -> tuple[str, str]:
+    return str(found.answer), "bold yellow" if str(found.answer) == "yes" else "bold green"
 
 
 def _of_p50(crossovers: Iterable[Crossover]) -> Iterable[Crossover]:
@@ -192,7 +212,7 @@ def _show_cells(
             str(cell.threads),
             latency_text(p50.value),
             _interval(p50) or (p50.note or ""),
-            _times(found.variability.p95_over_p50),
+            _tail(found),
             _share(found.variability.within_cv),
             _share(found.variability.between_cv),
             _speedup_cell(crossover),

@@ -118,7 +118,9 @@ def test_an_unknown_key_in_the_fleet(workplace: Workplace) -> None:
     )  # fmt: skip
     workplace.write("devices.toml", '[[device]]\nname = "x"\ntransport = "local"\ntag = ["a"]\n')
     message = refused(workplace, "devices")
-    assert message.startswith('error: devices.toml: [[device]] "x" tag: is not a key here\n  try:   did you mean "tags"?')
+    assert message.startswith(
+        'error: devices.toml: [[device]] "x" tag: is not a key here\n  try:   did you mean "tags"?'
+    )
 
 
 def test_a_transport_that_is_not_installed(workplace: Workplace) -> None:
@@ -180,7 +182,9 @@ def test_an_unknown_run(workplace: Workplace) -> None:
     """A run that is not there is said so, with those that are."""
     workplace.devbench("run", "--plan", workplace.quick_plan(blocks="1:1"), "--quiet")
     message = refused(workplace, "show", "1999")
-    assert message.startswith('error: no run "1999" in devbench-results\n  try:   `last` is the newest; the latest are 20')
+    assert message.startswith(
+        'error: no run "1999" in devbench-results\n  try:   `last` is the newest; the latest are 20'
+    )
 
 
 def test_a_store_from_a_newer_version(workplace: Workplace) -> None:
@@ -219,7 +223,9 @@ def test_a_database_url_is_refused_by_name(workplace: Workplace) -> None:
 def mounted(place: Path, options: str) -> Iterator[None]:
     """A small file system of its own; needs root."""
     place.mkdir(parents=True, exist_ok=True)
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(place)], capture_output=True, check=False)
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(place)], capture_output=True, check=False
+    )
     if done.returncode != 0:
         pytest.skip(f"cannot mount a file system here: {done.stderr.decode().strip()}")
     try:

@@ -115,9 +115,7 @@ def test_both_delegates_are_verified(workplace: Workplace) -> None:
     """XNNPACK on and off are two delegates, and the evidence tells them apart."""
     done = workplace.devbench("run", "--plan", workplace.quick_plan(), "--delegate", "xnnpack,cpu", "--quiet")
     assert done.status == 0, done.stderr
-    delegated = {
-        trial["delegate"]: trial["evidence"]["observed"]["nodes_delegated"] for trial in workplace.exported()
-    }
+    delegated = {trial["delegate"]: trial["evidence"]["observed"]["nodes_delegated"] for trial in workplace.exported()}
     assert delegated == {"xnnpack": 1, "cpu": 0}
 
 

@@ -112,6 +112,8 @@ class TestDefaults:
         """Setting one limit does not drop the others; zero is a limit."""
         (device,) = fleet(self.DEFAULTS + LOCAL + "limits = { battery_percent_min = 0 }\n").devices
         assert device.limits == Limits(50.0, 0.0)
+        (device,) = fleet(self.DEFAULTS + LOCAL + "limits = { temperature_c_max = 0 }\n").devices
+        assert device.limits == Limits(0.0, 20.0)
 
     def test_an_address_is_no_default(self) -> None:
         """Two devices cannot share a serial."""

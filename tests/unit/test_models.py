@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import struct
 from pathlib import Path
 
 import pytest
@@ -164,6 +165,13 @@ class TestRefusals:
             f"error: {tmp_path}/net.tflite: a damaged TFLite model: it has no subgraph\n"
             "  try:   export or copy the model again"
         )
+
+    def test_weights_that_reach_past_the_end(self, tmp_path: Path) -> None:
+        """Every table is whole, but a tensor claims more bytes than the file has."""
+        length = struct.pack("<I", 143_360)
+        assert INT8.count(length) == 1, "the one tensor of that size"
+        (tmp_path / "net.tflite").write_bytes(INT8.replace(length, struct.pack("<I", 2**31)))
+        assert "a damaged TFLite model: it points past its end" in refusal(tmp_path, "net.tflite")
 
     def test_one_bad_model_refuses_all(self, tmp_path: Path) -> None:
         """Better now than after an hour of measuring the others."""

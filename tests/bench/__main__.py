@@ -1,0 +1,36 @@
+"""Runs every figure and prints one table: `make bench`, or `python -m tests.bench [NAME…]`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+
+from tests.bench import load, overhead, runner, start, telemetry
+
+FIGURES: dict[str, Callable[[], None]] = {
+    "start": start.help_against_python,
+    "overhead": overhead.host_time_per_trial,
+    "load": load.offered_against_achieved,
+    "runner": runner.runner_against_bare_loop,
+    "telemetry": telemetry.cost_and_effect,
+}
+
+
+def main() -> int:
+    wanted = sys.argv[1:] or list(FIGURES)
+    unknown = [name for name in wanted if name not in FIGURES]
+    if unknown:
+        print(f"no figure {', '.join(unknown)}; there are {', '.join(FIGURES)}", file=sys.stderr)
+        return 2
+    load_average = " ".join(f"{value:.2f}" for value in os.getloadavg())
+    print(f"{os.cpu_count()} CPUs, load average {load_average} at the start: compare within this run only\n")
+    for name in wanted:
+        print(f"== {name}: {FIGURES[name].__doc__}")
+        FIGURES[name]()
+        print(flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

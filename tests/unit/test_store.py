@@ -1,0 +1,173 @@
+"""The store: what goes in comes out, and a store that cannot be used says why."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+
+from orchestrator.errors import RunNotFound, StoreError
+from orchestrator.store import RunRecord, SessionRecord, Store, open_store
+from orchestrator.store.schema import VERSION
+from orchestrator.trial import Cell, Finding, Outcome, Severity, Slot, Summary, Trial
+from tests.unit.trial_factory import make_cell, make_trial
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return open_store(tmp_path / "store")
+
+
+def a_run(name: str = "2026-11-18T02:00:00Z-ab12", created_at: str = "2026-11-18T02:00:00Z") -> RunRecord:
+    return RunRecord(name, created_at, "running", {"sweep": {}}, {"devices": []}, {}, 7, "0.1.0")
+
+
+def a_trial(cell: Cell, block: int, run: str = "2026-11-18T02:00:00Z-ab12") -> Trial:
+    trial = make_trial(cell=cell, block=block, median_us=1000.0, rng=np.random.default_rng(block))
+    return replace(trial, run=run)
+
+
+def test_a_trial_comes_back_as_it_went_in(store: Store) -> None:
+    """Samples are kept to the last bit, and every other field unchanged."""
+    cell = make_cell()
+    finding = Finding("steal", Severity.WARN, "taken away", "look elsewhere")
+    trial = replace(
+        a_trial(cell, 3),
+        samples_us=(0.1, 1 / 3, 1e-300, 123456789.123456789),
+        warmup_us=(5.5,),
+        summary=Summary(4, median=1.0),
+        findings=(finding,),
+        evidence={"argv": ["a b", "é\udce4".encode("utf-8", "replace").decode()]},
+        log="artifacts/x.log",
+    )
+    store.add_run(a_run(), [cell])
+    store.add_trial(trial)
+    assert store.trials(trial.run) == [trial]
+
+
+def test_a_trial_is_there_when_the_process_dies(store: Store, tmp_path: Path) -> None:
+    """A trial is committed when add_trial returns: another process sees it at once."""
+    cell = make_cell()
+    store.add_run(a_run(), [cell])
+    store.add_trial(a_trial(cell, 0))
+    assert len(open_store(tmp_path / "store").trials(a_run().id)) == 1
+
+
+def test_a_slot_cannot_have_two_trials(store: Store) -> None:
+    """The database itself refuses to double a trial."""
+    cell = make_cell()
+    store.add_run(a_run(), [cell])
+    store.add_trial(a_trial(cell, 0))
+    with pytest.raises(StoreError, match="UNIQUE constraint failed"):
+        store.add_trial(a_trial(cell, 0))
+    assert len(store.trials(a_run().id)) == 1
+
+
+def test_threads_can_write_at_the_same_time(store: Store) -> None:
+    """Many devices commit trials at once and none is lost."""
+    cells = [make_cell(device=f"phone{number}") for number in range(8)]
+    store.add_run(a_run(), cells)
+
+    def work(cell: Cell) -> None:
+        for block in range(10):
+            store.add_trial(a_trial(cell, block))
+
+    threads = [threading.Thread(target=work, args=(cell,)) for cell in cells]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(store.finished_slots(a_run().id)) == 80
+
+
+def test_runs_are_found_by_id_start_and_last(store: Store) -> None:
+    """A run is found by its id, by an unambiguous start of it, or as the last one."""
+    store.add_run(a_run("2026-11-17T02:00:00Z-aaaa", "2026-11-17T02:00:00Z"), [])
+    store.add_run(a_run("2026-11-18T02:00:00Z-bbbb", "2026-11-18T02:00:00Z"), [])
+    assert store.find_run("last").id.endswith("bbbb")
+    assert store.find_run("2026-11-17").id.endswith("aaaa")
+    with pytest.raises(RunNotFound, match='"2026-11" may mean several runs'):
+        store.find_run("2026-11")
+    with pytest.raises(RunNotFound, match='no run "zzz"'):
+        store.find_run("zzz")
+
+
+def test_last_in_an_empty_store(store: Store) -> None:
+    """There is no last run, and the remedy says what to do."""
+    with pytest.raises(RunNotFound) as caught:
+        store.find_run("last")
+    assert caught.value.remedy == "the store is empty: measure something with `devbench run`"
+
+
+def test_sessions_keep_facts_and_findings(store: Store) -> None:
+    """What a device was stays with the run; the latest facts can be asked for."""
+    store.add_run(a_run(), [])
+    finding = Finding("governor", Severity.NOTE, "moves", "hold it")
+    store.add_session(SessionRecord("s1", a_run().id, "pixel8", "2026-11-18T02:00:01Z", {"cores": 8}, (finding,)))
+    store.end_session("s1", "2026-11-18T03:00:00Z", "done")
+    session = store.sessions(a_run().id)[0]
+    assert (session.facts, session.findings, session.ending) == ({"cores": 8}, (finding,), "done")
+    assert store.last_facts("pixel8") == {"cores": 8}
+    assert store.last_facts("other") is None
+
+
+def test_not_run_notes_can_be_forgotten(store: Store) -> None:
+    """Resuming a run drops the notes that slots were not run, and nothing else."""
+    cell = make_cell()
+    store.add_run(a_run(), [cell])
+    store.add_trial(a_trial(cell, 0))
+    missing = Trial(a_run().id, Slot(cell, 1, 0), "s", Outcome.NOT_RUN, "budget spent", "2026-11-18T02:00:00Z")
+    store.add_trial(missing)
+    store.forget_not_run(a_run().id)
+    assert [trial.outcome for trial in store.trials(a_run().id)] == [Outcome.MEASURED]
+
+
+def test_blobs_are_kept_by_content(store: Store, tmp_path: Path) -> None:
+    """A file is kept once by its hash; one that was damaged since is not given out."""
+    source = tmp_path / "model.tflite"
+    source.write_bytes(b"weights")
+    store.keep_blob(source)
+    store.keep_blob(source)
+    kept = next((store.folder / "blobs").rglob("model.tflite"))
+    digest = kept.parent.name
+    assert store.blob(digest) == kept
+    kept.write_bytes(b"rotten!")
+    assert store.blob(digest) is None
+    assert store.blob("0" * 64) is None
+
+
+def test_log_names_cannot_leave_the_store(store: Store) -> None:
+    """A hostile name becomes a harmless one."""
+    place = store.keep_log("../../etc/passwd", "../run", b"log")
+    assert (store.folder / place).read_bytes() == b"log"
+    assert (store.folder / place).resolve().is_relative_to(store.folder.resolve())
+
+
+def test_an_interrupted_migration_leaves_an_old_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps are applied in one transaction: a step that fails leaves the version it began with."""
+    open_store(tmp_path).close()
+
+    def broken(connection: sa.Connection) -> None:
+        connection.execute(sa.text("CREATE TABLE half (x INTEGER)"))
+        raise sa.exc.OperationalError("step", {}, Exception("disk I/O error"))
+
+    monkeypatch.setattr("orchestrator.store.schema.MIGRATIONS", (*([None] * VERSION), broken))
+    monkeypatch.setattr("orchestrator.store.schema.VERSION", VERSION + 1)
+    with pytest.raises(StoreError):
+        open_store(tmp_path)
+    monkeypatch.undo()
+    assert open_store(tmp_path).runs() == []
+
+
+def test_imported_trials_get_runs_of_their_own(store: Store) -> None:
+    """Trials of two runs make two runs, and taking them in again adds nothing."""
+    cell = make_cell()
+    trials = [a_trial(cell, 0, "2026-01-01T00:00:00Z-aaaa"), a_trial(cell, 0, "2026-01-02T00:00:00Z-bbbb")]
+    assert store.take_in(trials) == 2
+    assert store.take_in(trials) == 0
+    assert {record.status for record in store.runs()} == {"imported"}
+    assert len(store.runs()) == 2
