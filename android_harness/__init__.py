@@ -1,1 +1,1 @@
-"""The host's Android part: adb transport, probe, conditions. Registers nothing yet, so `transport = "adb"` is refused by name."""
+"""The host's Android part. It registers nothing yet, so `transport = "adb"` is refused by name."""

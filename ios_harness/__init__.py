@@ -1,1 +1,1 @@
-"""The host's iOS part: Mac gateway and jailbroken devices. Registers nothing yet, so `platform = "ios"` is refused by name."""
+"""The host's iOS part. It registers nothing yet, so `platform = "ios"` is refused by name."""

@@ -233,7 +233,7 @@ class _DeviceWork:
         self.result.incomplete = [cell for cell in self._cells if not self._tally.is_complete(cell)]
         blocks = range(self._shared.prepared.plan.measure.blocks_min)
         missing = [
-            self._unmeasured(slot, Outcome.NOT_RUN, self._tally.given_up.get(slot.cell.id, ending))
+            self._unmeasured(slot, Outcome.NOT_RUN, self._tally.given_up(slot.cell) or ending)
             for cell in self.result.incomplete
             for block in blocks
             if not self._tally.has(slot := Slot(cell, block, 0))
@@ -249,9 +249,9 @@ class _DeviceWork:
         schedule = Schedule(self._cells, plan.measure, self._shared.prepared.record.seed)
         budget = Deadline.after(plan.measure.budget_s - tally.used_s) if plan.measure.budget_s else None
         block = 0
-        while slots := schedule.next_block(block, tally.measured_before, tally.is_tight, tally.given_up):
+        while slots := schedule.next_block(block, tally.measured_before, tally.is_tight, tally.is_given_up_before):
             for slot in slots:
-                if slot.cell.id in tally.given_up or tally.has(slot):
+                if tally.given_up(slot.cell) or tally.has(slot):
                     continue
                 if budget and budget.left_s < tally.expected_s(slot.cell):
                     return "budget spent"

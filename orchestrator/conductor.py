@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator import registry, telemetry
-from orchestrator.agent import Report, Trialling
+from orchestrator.agent import Trialling
+from orchestrator.agent_lines import Report
 from orchestrator.clock import SYSTEM, Clock, Deadline, timestamp
 from orchestrator.deploy import Deployment
 from orchestrator.errors import DeviceUnfit, Interrupted, UsageError, during

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator import telemetry
-from orchestrator.agent import Report
+from orchestrator.agent_lines import Report
 from orchestrator.fleet import Limits
 from orchestrator.plan import Conditions, Measure
 from orchestrator.platforms.base import Hold
@@ -107,6 +107,8 @@ def _broken_off(report: Report) -> Finding:
     if report.closing.get("reason") in ("host-gone", "heartbeat", "terminated"):
         return _fail("cut", f"the agent was cut off ({report.closing['reason']})", "check the connection to the device")
     detail = f"{got} of {said} lines arrived" if said is not None else "the closing record is missing"
+    if said == got:
+        detail = f"{report.unreadable} of {got} lines cannot be read"
     return _fail("truncated", f"the output of the trial is incomplete: {detail}", "check the connection to the device")
 
 
@@ -180,7 +182,7 @@ def _threads(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding
     if is_wrong:
         yield _reject(
             "threads",
-            f"{asked.cell.threads} threads were asked for, and the runtime uses {used}",
+            f"{_counted(asked.cell.threads)} asked for, and the runtime uses {used}",
             "this runtime ignores the thread count: use another version",
         )
     seen = (report.closing.get("threads") or {}).get("max")
@@ -190,6 +192,10 @@ def _threads(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding
         yield _reject(
             "threads", f"the runner speaks of {after} threads, the kernel shows {seen}", "see the trial's log"
         )
+
+
+def _counted(threads: int) -> str:
+    return "1 thread was" if threads == 1 else f"{threads} threads were"
 
 
 def _affinity(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding]:
@@ -307,6 +313,8 @@ def _limits(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding]
         yield _reject("temperature", f"{hottest:.1f} degrees C, and the limit is {limit_c:g}", "cool the device")
     if limit_c is not None and hottest is None:
         yield _warn("temperature-unread", "temperature_c_max is set, and no sensor can be read", "remove the limit")
+    if limit_percent is not None and lowest is None:
+        yield _warn("battery-unread", "battery_percent_min is set, and no battery can be read", "remove the limit")
     if limit_percent is not None and lowest is not None and lowest < limit_percent:
         yield _reject("battery", f"battery at {lowest:g} %, and the limit is {limit_percent:g} %", "charge the device")
 
@@ -333,7 +341,7 @@ def _neighbours(asked: Asked, report: Report, reading: Reading) -> Iterator[Find
 
 
 def _frequency(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding]:
-    drop = telemetry.frequency_drop(report.samples)
+    drop = telemetry.frequency_drop([sample for sample in report.samples if sample.get("child")])
     if drop is not None and drop > _FREQUENCY_DROP_NOTABLE:
         yield _warn(
             "frequency",

@@ -10,7 +10,7 @@ from typing import Any
 
 from orchestrator.errors import ImportRefused, UsageError
 from orchestrator.settings import suggestion
-from orchestrator.trial import Cell, Finding, Outcome, Slot, Summary, Trial
+from orchestrator.trial import Cell, Finding, Outcome, Severity, Slot, Summary, Trial
 
 SCHEMA = "devbench.trial"
 VERSION = 1
@@ -128,15 +128,17 @@ class _Line:
         self._where = f"{source}, line {number}"
         self._number = number
         try:
-            content = json.loads(text, parse_constant=self._refuse_constant)
+            content = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite, parse_int=_moderate)
+        except json.JSONDecodeError as error:
+            problem = f"not JSON: {error.msg} at column {error.colno}"
+            raise self._refused(problem, "each line must be one whole JSON object") from error
+        except RecursionError as error:
+            raise self._refused("not JSON: nested too deeply", "each line must be one whole JSON object") from error
         except ValueError as error:
-            raise self._refused(f"not JSON: {error}", "each line must be one whole JSON object") from error
+            raise self._refused(str(error), "write numbers that a 64-bit float can hold") from error
         if not isinstance(content, dict):
             raise self._refused("not a JSON object", "each line must be one trial")
         self._content: dict[str, Any] = content
-
-    def _refuse_constant(self, name: str) -> Any:
-        raise ValueError(f"{name} is no number JSON allows")
 
     def _refused(self, problem: str, remedy: str) -> ImportRefused:
         return ImportRefused(f"{self._where}: {problem}", remedy=remedy)
@@ -148,7 +150,8 @@ class _Line:
                 raise self._refused(f'"{key}" is missing', f"a trial needs {', '.join(_REQUIRED)}")
         outcome = self._outcome()
         samples, warmup, summary = self._numbers("samples_us"), self._numbers("warmup_us"), self._summary()
-        if outcome == Outcome.MEASURED and not samples and summary is None:
+        has_latency = samples or (summary and (summary.median is not None or summary.avg is not None))
+        if outcome == Outcome.MEASURED and not has_latency:
             raise self._refused("measured, but neither samples_us nor summary_us", "give at least one of them")
         return Trial(
             run=self._text("run"),
@@ -203,6 +206,8 @@ class _Line:
         value = self._content.get(key)
         if not isinstance(value, str) or not value:
             raise self._refused(f'"{key}" is {value!r}, not a string', f"write {key} as a string")
+        if any("\ud800" <= letter <= "\udfff" for letter in value):
+            raise self._refused(f'"{key}" holds half a character', f"write {key} as UTF-8 text")
         return value
 
     def _optional_text(self, key: str) -> str | None:
@@ -238,9 +243,11 @@ class _Line:
             if key not in _SUMMARY_KEYS:
                 raise self._refused(f'"summary_us" has a key "{key}"', suggestion(key, _SUMMARY_KEYS))
         for key, value in content.items():
-            is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
             if value is not None and not is_number:
                 raise self._refused(f'"summary_us.{key}" is {value!r}, not a number', "write it in microseconds")
+            if value is not None and value < 0:
+                raise self._refused(f'"summary_us.{key}" is {value!r}, below zero', "write it in microseconds")
         return Summary(**content)
 
     def _object(self, key: str) -> dict[str, Any]:
@@ -250,12 +257,32 @@ class _Line:
         return value
 
     def _findings(self) -> tuple[Finding, ...]:
-        try:
-            return tuple(Finding.from_json(item) for item in self._content.get("findings") or [])
-        except (KeyError, ValueError, TypeError) as error:
-            raise self._refused(
-                f'"findings" cannot be read: {error}', "each needs rule, severity, reason and remedy"
-            ) from error
+        findings = self._content.get("findings") or []
+        keys = ("rule", "severity", "reason", "remedy")
+        is_sound = isinstance(findings, list) and all(
+            isinstance(item, dict) and all(isinstance(item.get(key), str) for key in keys) for item in findings
+        )
+        if not is_sound or any(item["severity"] not in list(Severity) for item in findings):
+            raise self._refused('"findings" is not a list of findings', "each needs rule, severity, reason and remedy")
+        return tuple(Finding.from_json(item) for item in findings)
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is beyond all numbers devbench can keep")
+    return value
+
+
+def _moderate(text: str) -> int:
+    """Whole numbers that the store can keep; larger ones are damage."""
+    if len(text) > 18:
+        raise ValueError(f"{text[:20]}… is beyond all numbers devbench can keep")
+    return int(text)
 
 
 def _is_latency(value: Any) -> bool:

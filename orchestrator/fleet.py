@@ -9,6 +9,7 @@ from pathlib import Path
 
 from orchestrator.errors import SettingsError, UsageError
 from orchestrator.settings import Table, read_toml, suggestion
+from orchestrator.trial import DELEGATES
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -55,6 +56,10 @@ class Fleet:
                 raise UsageError(f'{self.path} has no device "{name}"', remedy=suggestion(name, known))
         chosen = [device for device in self.devices if not names or device.name in names]
         chosen = [device for device in chosen if not tags or set(tags) & set(device.tags)]
+        if not chosen and names:
+            raise UsageError(
+                f"none of {', '.join(names)} carries the tag {' or '.join(tags)}", remedy="leave out --device or --tag"
+            )
         if not chosen:
             every_tag = sorted({tag for device in self.devices for tag in device.tags})
             raise UsageError(
@@ -94,10 +99,18 @@ class _Shared:
         return cls(
             workdir=table.optional_text("workdir") or below.workdir,
             runner=table.optional_text("runner") or below.runner,
-            delegates=table.texts("delegates", below.delegates),
+            delegates=_read_delegates(table, below.delegates),
             tags=table.texts("tags", below.tags),
             limits=_read_limits(table.table("limits"), below.limits),
         )
+
+
+def _read_delegates(table: Table, below: tuple[str, ...]) -> tuple[str, ...]:
+    names = table.texts("delegates", below)
+    for name in names:
+        if name not in DELEGATES:
+            raise table.error("delegates", f'"{name}" is no delegate', suggestion(name, DELEGATES))
+    return names
 
 
 def _read_limits(table: Table, below: Limits) -> Limits:

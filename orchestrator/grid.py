@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from orchestrator.errors import UsageError
 from orchestrator.fleet import Device
 from orchestrator.load import parse_load
-from orchestrator.models import Model
+from orchestrator.model import Model
 from orchestrator.plan import Measure, Plan
 from orchestrator.platforms.base import Facts, Platform
 from orchestrator.runners.base import Runner

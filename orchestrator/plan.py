@@ -12,8 +12,8 @@ from typing import Any
 from orchestrator.errors import UsageError
 from orchestrator.load import parse_load
 from orchestrator.settings import Table, duration_s, fraction, read_toml, suggestion
+from orchestrator.trial import DELEGATES
 
-DELEGATES = ("cpu", "xnnpack", "gpu", "nnapi", "hexagon", "coreml", "external", "stable", "npu")
 THREADS_MAX = 1024
 RUNS_MAX = 200_000
 PLACEMENTS = ("other-group", "same-group")
@@ -126,7 +126,7 @@ def read_plan(path: Path) -> Plan:
 def _read_sweep(table: Table) -> Sweep:
     default = Sweep()
     return Sweep(
-        models=table.texts("models"),
+        models=_checked(table, "models", default.models, str),
         runners=_checked(table, "runners", default.runners, check_runner),
         delegates=_checked(table, "delegates", default.delegates, check_delegate),
         threads=_read_threads(table),
@@ -200,7 +200,7 @@ def parse_blocks(text: str) -> tuple[int, int]:
     low = int(match[1]) if match else 0
     high = int(match[2] or match[1]) if match else 0
     if not 1 <= low <= high <= 10_000:
-        raise ValueError(f'blocks "{text}": write MIN:MAX or one number, at least 1 and at most 10000')
+        raise ValueError(f'"{text}" is no number of blocks: write MIN:MAX or one number, at least 1 and at most 10000')
     return low, high
 
 
@@ -283,26 +283,26 @@ def _sweep_overrides(said: Overrides, folder: Path) -> dict[str, Any]:
     sweep: dict[str, Any] = {}
     if said.models:
         sweep["models"] = tuple(str(folder / model) for model in said.models)
-    if said.runner:
+    if said.runner is not None:
         sweep["runners"] = _listed("--runner", said.runner, check_runner)
-    if said.delegates:
+    if said.delegates is not None:
         sweep["delegates"] = _listed("--delegate", said.delegates, check_delegate)
-    if said.threads:
+    if said.threads is not None:
         sweep["threads"] = None if said.threads == "auto" else _listed("--threads", said.threads, _thread_word)
-    if said.affinity:
+    if said.affinity is not None:
         sweep["affinity"] = _listed("--affinity", said.affinity, check_affinity)
-    if said.loads:
+    if said.loads is not None:
         sweep["loads"] = None if said.loads == "auto" else _listed("--load", said.loads, partial(_load_word, folder))
     return sweep
 
 
 def _measure_overrides(said: Overrides) -> dict[str, Any]:
     measure: dict[str, Any] = {}
-    if said.blocks:
+    if said.blocks is not None:
         measure["blocks_min"], measure["blocks_max"] = _option("--blocks", said.blocks, parse_blocks)
-    if said.precision:
+    if said.precision is not None:
         measure["precision"] = _option("--precision", said.precision, fraction)
-    if said.budget:
+    if said.budget is not None:
         measure["budget_s"] = _option("--budget", said.budget, duration_s)
     if said.seed is not None:
         measure["seed"] = said.seed
@@ -310,7 +310,7 @@ def _measure_overrides(said: Overrides) -> dict[str, Any]:
 
 
 def _thread_word(text: str) -> int:
-    if not text.isdigit():
+    if not (text.isascii() and text.isdigit()):
         raise ValueError(f'"{text}" is no thread count: write --threads 1,2,4')
     return check_threads(int(text))
 

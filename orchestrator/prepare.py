@@ -19,7 +19,8 @@ from orchestrator.errors import ModelError, StoreError, UsageError
 from orchestrator.fleet import Device, Limits
 from orchestrator.grid import Grid, expand, load_label
 from orchestrator.load import parse_load
-from orchestrator.models import Model, find_models
+from orchestrator.model import Model
+from orchestrator.model_files import find_models
 from orchestrator.plan import Plan, plan_from_json
 from orchestrator.store import RunRecord, Store
 from orchestrator.trial import Cell

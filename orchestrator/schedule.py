@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from orchestrator.plan import Measure
@@ -46,16 +46,16 @@ class Schedule:
         block: int,
         measured: Callable[[Cell, int], int],
         is_tight: Callable[[Cell, int], bool],
-        given_up: Container[str],
+        is_given_up: Callable[[Cell, int], bool],
     ) -> list[Slot]:
         """The slots of this block; empty when everything has been measured enough.
 
         `measured` counts a cell's measured trials before a block, `is_tight` says whether those give a narrow
-        enough interval, `given_up` holds the ids of cells that will not be tried again.
+        enough interval, `is_given_up` whether it was clear before the block that a cell is not tried again.
         """
         groups: dict[tuple[str, ...], list[Cell]] = {}
         for cell in self._cells:
-            if cell.id not in given_up:
+            if not is_given_up(cell, block):
                 groups.setdefault(cell.contrast, []).append(cell)
         live: list[Cell] = []
         for contrast, arms in groups.items():

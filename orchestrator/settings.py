@@ -169,7 +169,7 @@ class Table:
     def table(self, key: str) -> Table:
         """A sub-table; an empty one where the file has none."""
         value = self._typed(key, dict, f"a table [{key}]")
-        return Table(self.path, f"[{key}]", value or {})
+        return Table(self.path, f"{self.name} {key}" if self.name else f"[{key}]", value or {})
 
     def tables(self, key: str) -> list[Table]:
         value = self._typed(key, list, f"a list of tables [[{key}]]") or []

@@ -53,8 +53,11 @@ def write_starter_files(folder: Path, *, overwrite: bool) -> list[Path]:
     targets = {folder / "devices.toml": DEVICES, folder / "plan.toml": PLAN}
     present = [path for path in targets if path.exists()]
     if present and not overwrite:
-        listed = " and ".join(str(path) for path in present)
-        raise UsageError(f"{listed} exists already", remedy="move it away, or say --force to replace it")
+        listed, several = " and ".join(str(path) for path in present), len(present) > 1
+        raise UsageError(
+            f"{listed} {'exist' if several else 'exists'} already",
+            remedy=f"move {'them' if several else 'it'} away, or say --force to replace {'them' if several else 'it'}",
+        )
     for path, content in targets.items():
         try:
             path.write_text(content, encoding="utf-8")

@@ -21,8 +21,7 @@ class Tally:
         self._slots: set[tuple[str, int, str | None]] = set()
         self._failures: dict[str, int] = {}
         self._durations_s: dict[str, list[float]] = {}
-        self.given_up: dict[str, str] = {}
-        """Why a cell will not be tried again, by cell id."""
+        self._given_up: dict[str, tuple[int, str]] = {}
         self.measured = 0
 
     def add(self, trial: Trial) -> None:
@@ -30,9 +29,10 @@ class Tally:
         self._slots.add((cell_id, trial.slot.block, trial.slot.arm))
         if trial.duration_s:
             self._durations_s.setdefault(cell_id, []).append(trial.duration_s)
+        if trial.outcome != Outcome.FAILED:
+            self._failures[cell_id] = 0
         if trial.outcome == Outcome.MEASURED:
             self.measured += 1
-            self._failures[cell_id] = 0
             latency_us = trial_latency_us(trial, "p50")
             if latency_us is not None:
                 self._latencies.setdefault(cell_id, []).append((trial.slot.block, latency_us))
@@ -42,9 +42,20 @@ class Tally:
 
     def _judge_hope(self, trial: Trial) -> None:
         if trial.evidence.get("permanent"):
-            self.given_up[trial.cell.id] = f"given up, another try cannot help: {trial.reason}"
+            why = f"given up, another try cannot help: {trial.reason}"
         elif self._failures[trial.cell.id] >= _FAILURES_IN_A_ROW_MAX:
-            self.given_up[trial.cell.id] = f"given up after {_FAILURES_IN_A_ROW_MAX} failures in a row: {trial.reason}"
+            why = f"given up after {_FAILURES_IN_A_ROW_MAX} failures in a row: {trial.reason}"
+        else:
+            return
+        self._given_up.setdefault(trial.cell.id, (trial.slot.block, why))
+
+    def given_up(self, cell: Cell) -> str | None:
+        """Why the cell will not be tried again; None as long as it will."""
+        return self._given_up[cell.id][1] if cell.id in self._given_up else None
+
+    def is_given_up_before(self, cell: Cell, block: int) -> bool:
+        """Whether that was known when the block began."""
+        return cell.id in self._given_up and self._given_up[cell.id][0] < block
 
     def has(self, slot: Slot) -> bool:
         return (slot.cell.id, slot.block, slot.arm) in self._slots
@@ -75,7 +86,7 @@ class Tally:
         """How many trials, and how many seconds, until every cell has its least number of trials."""
         count, seconds = 0, 0.0
         for cell in cells:
-            if cell.id in self.given_up:
+            if self.given_up(cell):
                 continue
             missing = max(0, self._measure.blocks_min - len(self._latencies.get(cell.id, ())))
             count += missing

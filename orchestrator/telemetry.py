@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.agent import Report
+from orchestrator.agent_lines import Report
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,8 @@ def usage(report: Report) -> Usage | None:
     if first_ns is None or last_ns is None:
         return None
     within = [sample for sample in report.samples if first_ns <= sample["t_ns"] <= last_ns]
+    # The agent takes one more sample after the child's end, which can no longer say what the child used.
+    within = [sample for sample in within if sample.get("child")] or within
     if len(within) < 2:
         return None
     first, last = within[0], within[-1]

@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+DELEGATES = ("cpu", "xnnpack", "gpu", "nnapi", "hexagon", "coreml", "external", "stable", "npu")
+"""The delegates a cell may name; `cpu` is the runtime's own kernels. A runner says which of them it can run."""
+
 
 class Outcome(StrEnum):
     """What became of a slot. These are never mixed: only `measured` counts in an estimate."""

@@ -148,15 +148,18 @@ def _virtualisation(probed: Mapping[str, Any]) -> str | None:
 
 def _clusters(cpus: Sequence[Mapping[str, Any]]) -> tuple[Cluster, ...]:
     """CPUs grouped by capacity, or by maximum frequency where the kernel tells no capacity; fastest first."""
-    groups: dict[tuple[int, int], list[int]] = {}
+    groups: dict[int, list[Mapping[str, Any]]] = {}
     for cpu in cpus:
-        key = (int(cpu.get("capacity") or 0), int(cpu.get("max_khz") or 0))
-        groups.setdefault(key, []).append(int(cpu["id"]))
-    ordered = sorted(groups.items(), reverse=True)
-    names = _cluster_names(len(ordered))
+        groups.setdefault(int(cpu.get("capacity") or cpu.get("max_khz") or 0), []).append(cpu)
+    ordered = [groups[speed] for speed in sorted(groups, reverse=True)]
     return tuple(
-        Cluster(name, tuple(sorted(ids)), max_khz=key[1] or None, capacity=key[0] or None)
-        for name, (key, ids) in zip(names, ordered, strict=True)
+        Cluster(
+            name,
+            tuple(sorted(int(cpu["id"]) for cpu in members)),
+            max_khz=max((int(cpu["max_khz"]) for cpu in members if cpu.get("max_khz")), default=None),
+            capacity=members[0].get("capacity"),
+        )
+        for name, members in zip(_cluster_names(len(ordered)), ordered, strict=True)
     )
 
 

@@ -99,9 +99,14 @@ def _numbers(events: Sequence[Mapping[str, Any]], key: str) -> list[float]:
     numbers: list[float] = []
     for event in events:
         column = event.get(key)
-        if isinstance(column, list) and all(isinstance(value, (int, float)) for value in column):
+        if isinstance(column, list) and all(_is_time(value) for value in column):
             numbers += column
     return numbers
+
+
+def _is_time(value: Any) -> bool:
+    """Nanoseconds that a clock can give: `0 <=` is false for NaN, and the bound keeps out what no float can hold."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 2**63
 
 
 def _joined_us(events: Sequence[Mapping[str, Any]], key: str) -> tuple[float, ...]:

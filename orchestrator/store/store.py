@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import array
 import os
 import re
 import shutil
-import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,38 +18,10 @@ from orchestrator.content_hash import sha256
 from orchestrator.errors import RunNotFound, StoreError, StoreNewer
 from orchestrator.settings import nearest
 from orchestrator.store import schema
-from orchestrator.trial import Cell, Finding, Outcome, Slot, Summary, Trial
+from orchestrator.store.rows import RunRecord, SessionRecord, cell_of, imported_run, slot_key, trial_of, trial_row
+from orchestrator.trial import Cell, Finding, Outcome, Trial
 
 DATABASE = "devbench.sqlite"
-
-
-@dataclass(frozen=True)
-class RunRecord:
-    """One run: what was asked, of whom, and how it ended."""
-
-    id: str
-    created_at: str
-    status: str
-    plan: Mapping[str, Any]
-    fleet: Mapping[str, Any]
-    host: Mapping[str, Any]
-    seed: int
-    devbench_version: str
-    ended_at: str | None = None
-
-
-@dataclass(frozen=True)
-class SessionRecord:
-    """One stretch of work on one device: what the device was, and why the work ended."""
-
-    id: str
-    run_id: str
-    device: str
-    started_at: str
-    facts: Mapping[str, Any]
-    findings: tuple[Finding, ...] = ()
-    ended_at: str | None = None
-    ending: str | None = None
 
 
 def open_store(place: str | Path, *, create: bool = True) -> Store:
@@ -150,7 +119,7 @@ class Store:
 
     def add_run(self, record: RunRecord, cells: Sequence[Cell]) -> None:
         with self._write() as connection:
-            connection.execute(sa.insert(schema.runs).values(**_run_row(record)))
+            connection.execute(sa.insert(schema.runs).values(**vars(record)))
             _insert_cells(connection, record.id, cells)
 
     def add_cells(self, run_id: str, cells: Sequence[Cell]) -> None:
@@ -228,7 +197,7 @@ class Store:
         if not trials:
             return
         with self._write() as connection:
-            connection.execute(sa.insert(schema.trials), [_trial_row(trial) for trial in trials])
+            connection.execute(sa.insert(schema.trials), [trial_row(trial) for trial in trials])
 
     def take_in(self, trials: Sequence[Trial]) -> int:
         """Add trials made elsewhere, with runs of their own; gives how many were new."""
@@ -236,10 +205,10 @@ class Store:
         for run_id in dict.fromkeys(trial.run for trial in trials):
             of_run = [trial for trial in trials if trial.run == run_id]
             if not any(record.id == run_id for record in self.runs()):
-                self.add_run(_imported_run(run_id, of_run), [])
+                self.add_run(imported_run(run_id, of_run), [])
             self.add_cells(run_id, list(dict.fromkeys(trial.cell for trial in of_run)))
             known = self.finished_slots(run_id)
-            fresh = {slot: trial for trial in of_run if (slot := _slot_key(trial)) not in known}
+            fresh = {slot: trial for trial in of_run if (slot := slot_key(trial)) not in known}
             self.add_trials(list(fresh.values()))
             added += len(fresh)
         return added
@@ -261,12 +230,12 @@ class Store:
         )
         cells: dict[str, Cell] = {}
         with self._read() as connection:
-            return [_trial(row, cells) for row in connection.execute(query).mappings()]
+            return [trial_of(row, cells) for row in connection.execute(query).mappings()]
 
     def cells(self, run_id: str) -> list[Cell]:
         query = sa.select(schema.cells).where(schema.cells.c.run_id == run_id)
         with self._read() as connection:
-            return [_cell(row, "") for row in connection.execute(query).mappings()]
+            return [cell_of(row, "") for row in connection.execute(query).mappings()]
 
     def finished_slots(self, run_id: str) -> set[tuple[str, int, str]]:
         """(cell id, block, arm) of every slot that has a trial."""
@@ -328,112 +297,7 @@ def _run_suggestion(reference: str, known: Sequence[str]) -> str:
     return f"did you mean {match}?" if match else f"`last` is the newest; the latest are {latest}"
 
 
-def _slot_key(trial: Trial) -> tuple[str, int, str]:
-    return trial.cell.id, trial.slot.block, trial.slot.arm or ""
-
-
-def _imported_run(run_id: str, trials: Sequence[Trial]) -> RunRecord:
-    started = min((trial.started_at for trial in trials if trial.started_at), default=run_id[:20])
-    devices = sorted({trial.cell.device for trial in trials})
-    return RunRecord(
-        id=run_id,
-        created_at=started,
-        status="imported",
-        plan={},
-        fleet={"devices": [{"name": name} for name in devices]},
-        host={},
-        seed=0,
-        devbench_version="",
-    )
-
-
-def _run_row(record: RunRecord) -> dict[str, Any]:
-    return dict(record.__dict__)
-
-
 def _insert_cells(connection: sa.Connection, run_id: str, cells: Sequence[Cell]) -> None:
     if cells:
         rows = [cell.as_json() | {"run_id": run_id, "id": cell.id} for cell in cells]
         connection.execute(sa.insert(schema.cells), rows)
-
-
-def _packed(values: Sequence[float]) -> bytes | None:
-    """Little-endian doubles; nothing is rounded."""
-    if not values:
-        return None
-    packed = array.array("d", values)
-    if sys.byteorder == "big":
-        packed.byteswap()
-    return packed.tobytes()
-
-
-def _unpacked(content: bytes | None) -> tuple[float, ...]:
-    if not content:
-        return ()
-    values = array.array("d")
-    values.frombytes(content)
-    if sys.byteorder == "big":
-        values.byteswap()
-    return tuple(values)
-
-
-def _trial_row(trial: Trial) -> dict[str, Any]:
-    return {
-        "run_id": trial.run,
-        "cell_id": trial.cell.id,
-        "device": trial.cell.device,
-        "block": trial.slot.block,
-        "position": trial.slot.position,
-        "arm": trial.slot.arm or "",
-        "session_id": trial.session,
-        "outcome": str(trial.outcome),
-        "reason": trial.reason,
-        "started_at": trial.started_at,
-        "duration_s": trial.duration_s,
-        "samples_us": _packed(trial.samples_us),
-        "warmup_us": _packed(trial.warmup_us),
-        "summary": trial.summary.as_json() if trial.summary else None,
-        "metrics": dict(trial.metrics),
-        "telemetry": dict(trial.telemetry),
-        "evidence": dict(trial.evidence),
-        "findings": [finding.as_json() for finding in trial.findings],
-        "log": trial.log,
-    }
-
-
-def _cell(row: Any, prefix: str) -> Cell:
-    names = (
-        "device",
-        "model",
-        "model_sha256",
-        "runner",
-        "runner_sha256",
-        "delegate",
-        "threads",
-        "affinity",
-        "load",
-    )
-    return Cell(**{name: row[prefix + name] for name in names})
-
-
-def _trial(row: Any, cells: dict[str, Cell]) -> Trial:
-    cell = cells.get(row["cell_id"])
-    if cell is None:
-        cell = cells[row["cell_id"]] = _cell(row, "its_")
-    return Trial(
-        run=row["run_id"],
-        slot=Slot(cell, row["block"], row["position"], row["arm"] or None),
-        session=row["session_id"],
-        outcome=Outcome(row["outcome"]),
-        reason=row["reason"],
-        started_at=row["started_at"],
-        duration_s=row["duration_s"],
-        samples_us=_unpacked(row["samples_us"]),
-        warmup_us=_unpacked(row["warmup_us"]),
-        summary=Summary(**row["summary"]) if row["summary"] else None,
-        metrics=row["metrics"],
-        telemetry=row["telemetry"],
-        evidence=row["evidence"],
-        findings=tuple(Finding.from_json(item) for item in row["findings"]),
-        log=row["log"],
-    )

@@ -1,4 +1,4 @@
-"""What a user gets wrong, or a machine runs out of: each ends with one clear message, its exit code, and nothing lost."""
+"""What a user gets wrong, or a machine runs out of: one clear message, its exit code, and nothing lost."""
 
 from __future__ import annotations
 
@@ -68,7 +68,15 @@ def test_a_truncated_model(workplace: Workplace) -> None:
 
 def test_a_folder_is_no_model(workplace: Workplace) -> None:
     """A folder given as a model is refused."""
-    assert "Is a directory" in refused(workplace, "run", "--model", DATA)
+    assert refused(workplace, "run", "--model", DATA) == (
+        "error: DATA: a folder, not a model file\n  try:   name the files in it: DATA/*.tflite\n"
+    )
+
+
+def test_a_pipe_is_no_model(workplace: Workplace) -> None:
+    """A named pipe would make devbench wait for ever; it is refused."""
+    os.mkfifo(workplace.folder / "pipe.tflite")
+    assert "not a regular file" in refused(workplace, "run", "--model", "pipe.tflite")
 
 
 # Plans and fleets
@@ -298,7 +306,7 @@ def test_init_does_not_overwrite(workplace: Workplace) -> None:
     assert first.status == 0
     assert first.stdout == "devices.toml\nplan.toml\n"
     assert refused(workplace, "init") == (
-        "error: devices.toml and plan.toml exists already\n  try:   move it away, or say --force to replace it\n"
+        "error: devices.toml and plan.toml exist already\n  try:   move them away, or say --force to replace them\n"
     )
     assert workplace.devbench("init", "--force").status == 0
     assert workplace.devbench("run", "--plan", "plan.toml", "--dry-run").status == 0

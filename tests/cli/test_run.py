@@ -328,9 +328,9 @@ def runner_pids(workplace: Workplace) -> list[int]:
             words = (process / "cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
-        if len(words) > 2 and words[1].startswith(cache) and words[1].endswith(b"litert_runner.py"):
-            if b"--check" not in words:
-                found.append(int(process.name))
+        is_runner = len(words) > 2 and words[1].startswith(cache) and words[1].endswith(b"litert_runner.py")
+        if is_runner and b"--check" not in words:
+            found.append(int(process.name))
     return found
 
 

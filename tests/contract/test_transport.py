@@ -1,4 +1,4 @@
-"""What every transport promises. A transport is added to TRANSPORTS and must pass all of it: the contract is this file."""
+"""What every transport promises: one that is added to TRANSPORTS must pass all of it. This file is the contract."""
 
 from __future__ import annotations
 

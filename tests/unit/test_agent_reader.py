@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.agent import LineReader, Report, Trialling, _arguments
+from orchestrator.agent import Trialling, _arguments
+from orchestrator.agent_lines import LineReader, Report
 from orchestrator.platforms.base import Hold
 from orchestrator.runners.base import Command
 
@@ -102,9 +103,6 @@ class TestDamage:
         assert report.unreadable > 0
         assert not report.is_whole
 
-    @pytest.mark.xfail(
-        strict=True, reason="agent.py LineReader._take: a damaged S is kept as {}, and telemetry.columns dies on it"
-    )
     @pytest.mark.parametrize("letter", ["S", "L", "W"])
     def test_a_damaged_record_is_not_kept_as_an_empty_one(self, letter: str) -> None:
         """Who reads samples may rely on their time."""

@@ -131,5 +131,5 @@ def test_a_device_that_alters_files_is_noticed(tmp_path: Path) -> None:
     source = tmp_path / "model.tflite"
     source.write_bytes(b"a" * 1000)
     deployment = Deployment(Corrupting(), LINUX, str(tmp_path / "device"))
-    with pytest.raises(DeviceError, match="model.tflite has another content on the device than on the host"):
+    with pytest.raises(DeviceError, match=r"model\.tflite has another content on the device than on the host"):
         deployment.ensure(source)

@@ -19,9 +19,12 @@ def _locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_held_device_is_refused_with_its_holder() -> None:
     """The second one is told which run and process has the device."""
-    with device_lock("usb:1", device="pixel8", run="run-1"), pytest.raises(DeviceBusy) as caught:
-        with device_lock("usb:1", device="other-name", run="run-2"):
-            pass
+    with (
+        device_lock("usb:1", device="pixel8", run="run-1"),
+        pytest.raises(DeviceBusy) as caught,
+        device_lock("usb:1", device="other-name", run="run-2"),
+    ):
+        pass
     assert caught.value.fact.startswith("other-name is busy: run run-1 (process ")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.agent import LineReader, Report
+from orchestrator.agent_lines import LineReader, Report
 from orchestrator.evidence import Asked, judge
 from orchestrator.fleet import Limits
 from orchestrator.plan import Conditions, Measure
@@ -90,6 +90,8 @@ def scene(name: str = "idle.txt", *, load: str = "idle", cut: Callable[[bytes], 
     )
     measure = Measure(runs=20, min_ms=300, max_ms=5000, sample_ms=50, trial_timeout_s=90)
     report = recorded(name, cut=cut)
+    for sample in report.samples:  # whoever else was busy while this was recorded is no part of the scene
+        sample.pop("busy", None)
     asked = Asked(cell, measure, Conditions(), Limits(), affinity_mask="3", holds=())
     return Scene(asked, report, LITERT_RUNNER.read(report.stdout, report.stderr))
 
@@ -158,7 +160,6 @@ class TestFailures:
             "truncated": (Severity.FAIL, "the output of the trial is incomplete: 21 of 22 lines arrived")
         }
 
-    @pytest.mark.xfail(strict=True, reason="evidence.py _broken_off: a garbled line reads `22 of 22 lines arrived`")
     def test_a_stream_with_a_line_garbled_says_so(self) -> None:
         """All lines arrived; one of them cannot be read."""
         garbled = scene(cut=lambda content: content.replace(b'"busy":[', b'"busy":', 1))
@@ -257,7 +258,7 @@ class TestThreads:
         """XNNPACK makes its pool at allocation: the number is exact."""
         assert scene().ask(threads=asked).findings["threads"] == (
             Severity.REJECT,
-            f"{asked} threads were asked for, and the runtime uses {used}",
+            f"{'1 thread was' if asked == 1 else f'{asked} threads were'} asked for, and the runtime uses {used}",
         )
 
     def test_plain_kernels_on_one_thread_must_start_none(self) -> None:
@@ -265,7 +266,7 @@ class TestThreads:
         altered = scene().ask(delegate="cpu", threads=1).observe(nodes_delegated=0)
         assert altered.findings["threads"] == (
             Severity.REJECT,
-            "1 threads were asked for, and the runtime uses 2",
+            "1 thread was asked for, and the runtime uses 2",
         )
 
     def test_plain_kernels_on_several_threads_start_as_many_as_they_like(self) -> None:
@@ -447,9 +448,6 @@ class TestLimits:
             "battery": (Severity.REJECT, "battery at 29 %, and the limit is 30 %")
         }
 
-    @pytest.mark.xfail(
-        strict=True, reason="evidence.py _limits: a battery limit that cannot be checked passes silently"
-    )
     def test_a_battery_limit_nobody_can_check_is_a_warning(self) -> None:
         """As with temperature."""
         assert self.limited(battery_percent_min=30).findings == {
@@ -496,10 +494,6 @@ class TestNeighbours:
             "steal": (Severity.WARN, "the hypervisor took 8 % of a CPU away")
         }
 
-    @pytest.mark.xfail(
-        strict=True,
-        reason="telemetry.py usage takes the sample after the child's end as the last one, so `other` is never known",
-    )
     def test_a_trial_as_the_agent_really_sends_it_is_checked_too(self) -> None:
         """With the sample after the child's end, which shows no child."""
         altered = self.limit(busy_neighbours(0.6), 50)
@@ -511,8 +505,8 @@ class TestNeighbours:
 
 class TestFrequency:
     def test_a_clock_that_fell_is_a_warning(self) -> None:
-        """From five percent on."""
+        """From five percent on, while the child ran: the sample after its end does not count."""
         falling = scene().samples(freq_khz=lambda share: [2_000_000 - 400_000 * share])
         steady = scene().samples(freq_khz=lambda share: [2_000_000 - 80_000 * share])
-        assert falling.findings == {"frequency": (Severity.WARN, "the fastest CPU's clock moved by 20 %")}
+        assert falling.findings == {"frequency": (Severity.WARN, "the fastest CPU's clock moved by 17 %")}
         assert steady.findings == {}

@@ -77,7 +77,7 @@ findings = st.lists(st.builds(Finding, names, st.sampled_from(Severity), names, 
 def trials(draw: st.DrawFn) -> Trial:
     """Any trial that devbench could have made, without its log, which is a file of its own."""
     samples = draw(latencies)
-    summary = None if samples else draw(st.none() | st.builds(Summary, st.integers(1, 9), st.none() | st.floats(1, 9)))
+    summary = None if samples else draw(st.none() | st.builds(Summary, st.integers(1, 9), st.floats(1, 9)))
     is_measurable = bool(samples or summary)
     return Trial(
         run=draw(names),
@@ -172,13 +172,13 @@ CHOICES = "a trial needs run, device, model, model_sha256, runner, delegate, thr
 REFUSED = {
     "NaN": (
         line(samples_us=[float("nan")]),
-        "not JSON: NaN is no number JSON allows",
-        "each line must be one whole JSON object",
+        "NaN is no number",
+        "write numbers that a 64-bit float can hold",
     ),
     "Infinity": (
         line(telemetry={"a": float("inf")}),
-        "not JSON: Infinity is no number JSON allows",
-        "each line must be one whole JSON object",
+        "Infinity is no number",
+        "write numbers that a 64-bit float can hold",
     ),
     "a list": ("[1]", "not a JSON object", "each line must be one trial"),
     "a word": ('"trial"', "not a JSON object", "each line must be one trial"),
@@ -226,8 +226,8 @@ REFUSED = {
     ),
     "a sample beyond all floats": (
         line().replace("812.1", "1e999"),
-        '"samples_us" is not a list of positive numbers',
-        "write samples_us in microseconds",
+        "1e999 is beyond all numbers devbench can keep",
+        "write numbers that a 64-bit float can hold",
     ),
     "a bool among samples": (
         line(samples_us=[True]), '"samples_us" is not a list of positive numbers', "write samples_us in microseconds",
@@ -259,7 +259,7 @@ REFUSED = {
     ),
     "a finding of unknown severity": (
         line(findings=[{"rule": "x", "severity": "bad", "reason": "r", "remedy": "m"}]),
-        "\"findings\" cannot be read: 'bad' is not a valid Severity",
+        '"findings" is not a list of findings',
         "each needs rule, severity, reason and remedy",
     ),
 }  # fmt: skip
@@ -271,7 +271,6 @@ def test_a_wrong_line_is_refused_in_these_words(text: str, fact: str, remedy: st
     assert refusal(text) == f"error: trials.jsonl, line 3: {fact}\n  try:   {remedy}"
 
 
-@pytest.mark.xfail(strict=True, reason="exchange.py _Line: json's own `line 1` stands beside the line of the file")
 def test_a_line_cut_short_is_refused_with_its_column() -> None:
     """One line number, that of the file."""
     assert refusal(line()[:40]) == (
@@ -287,7 +286,6 @@ BEYOND = {
 }
 
 
-@pytest.mark.xfail(strict=True, raises=OverflowError, reason="exchange.py: math.isfinite and float of 10**400 overflow")
 @pytest.mark.parametrize("text", BEYOND.values(), ids=BEYOND)
 def test_a_number_beyond_all_floats_is_refused(text: str) -> None:
     """A file from elsewhere may hold anything; none of it may end in a traceback."""
@@ -300,35 +298,28 @@ INFINITE = {
 }
 
 
-@pytest.mark.xfail(
-    strict=True, reason="exchange.py _Line: 1e999 becomes infinity past parse_constant; export then dies"
-)
 @pytest.mark.parametrize("text", INFINITE.values(), ids=INFINITE)
 def test_infinity_in_disguise_is_refused(text: str) -> None:
     """Python reads 1e999 as infinity, which no export could write again."""
     assert refusal(text).startswith("error: trials.jsonl, line 3: ")
 
 
-@pytest.mark.xfail(strict=True, reason="exchange.py _text: half of a surrogate pair passes, and Cell.id dies on it")
 def test_text_that_is_no_unicode_is_refused() -> None:
     r"""JSON can spell half a character (\ud800), which neither a hash nor the store can take."""
     assert refusal(line(device="\ud800")).startswith('error: trials.jsonl, line 3: "device" ')
 
 
-@pytest.mark.xfail(strict=True, raises=RecursionError, reason="exchange.py _Line: json.loads gives up on deep nesting")
 def test_a_line_nested_without_end_is_refused() -> None:
     """A damaged file is refused, not a crash of devbench."""
     assert refusal("[" * 100_000).startswith("error: trials.jsonl, line 3: ")
 
 
-@pytest.mark.xfail(strict=True, reason="exchange.py _summary: a latency below zero passes as a number")
 @pytest.mark.parametrize("summary", [{"count": 5, "median": -3.0}, {"count": -5, "median": 3.0}])
 def test_a_negative_summary_is_refused(summary: dict[str, float]) -> None:
     """As a negative sample is."""
     assert refusal(line(samples_us=..., summary_us=summary)).startswith("error: trials.jsonl, line 3: ")
 
 
-@pytest.mark.xfail(strict=True, reason="exchange.py trial: a summary of a bare count passes as a measurement")
 def test_a_measured_trial_needs_a_latency() -> None:
     """A count says how often, not how long."""
     assert refusal(line(samples_us=..., summary_us={"count": 5})).startswith(
@@ -336,7 +327,6 @@ def test_a_measured_trial_needs_a_latency() -> None:
     )
 
 
-@pytest.mark.xfail(strict=True, reason="exchange.py _findings: Python's own words for a KeyError or TypeError get out")
 @pytest.mark.parametrize("findings", [[{}], "abc", [1]])
 def test_findings_are_refused_in_words_of_ours(findings: object) -> None:
     """`string indices must be integers` tells the owner of the file nothing."""

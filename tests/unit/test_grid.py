@@ -11,7 +11,7 @@ import pytest
 from orchestrator.errors import UsageError, error_text
 from orchestrator.fleet import Device
 from orchestrator.grid import Grid, auto_loads, auto_threads, expand, load_label, trial_estimate_s, unsupported
-from orchestrator.models import Model
+from orchestrator.model_files import Model
 from orchestrator.plan import Measure, Plan, Sweep
 from orchestrator.platforms.linux import LINUX
 from orchestrator.runners.litert_runner import LITERT_RUNNER

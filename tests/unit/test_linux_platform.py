@@ -123,7 +123,6 @@ class TestClusters:
             ("little", (3,)),
         ]
 
-    @pytest.mark.xfail(strict=True, reason="linux.py _clusters: frequency splits CPUs of one capacity")
     def test_where_the_kernel_tells_capacity_frequency_splits_nothing(self) -> None:
         """A core that may boost a little higher is not another kind of core."""
         cpus = [{"id": cpu, "capacity": 1024, "max_khz": 5_000_000 + 100_000 * (cpu == 3)} for cpu in range(4)]

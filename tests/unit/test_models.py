@@ -11,7 +11,7 @@ import pytest
 
 from orchestrator.bundled import bundled_models
 from orchestrator.errors import ModelError, error_text
-from orchestrator.models import Model, check_model, find_models
+from orchestrator.model_files import Model, check_model, find_models
 from tests.unit.trial_factory import make_cell
 
 FLOAT, INT8 = (path.read_bytes() for path in bundled_models())
@@ -68,14 +68,12 @@ class TestFinding:
             path.write_bytes(content)
         assert names(tmp_path, "**/*.tflite") == ["a/x/net", "b/x/net", "other"]
 
-    @pytest.mark.xfail(strict=True, reason="models.py _names: equal stems in one folder stay equal, as the whole path")
     def test_equal_stems_in_one_folder_are_told_apart(self, tmp_path: Path) -> None:
         """Cells of two models may never share a name."""
         (tmp_path / "net.tflite").write_bytes(FLOAT)
         (tmp_path / "net.lite").write_bytes(INT8)
         assert names(tmp_path, "net.*") == ["net.lite", "net.tflite"]
 
-    @pytest.mark.xfail(strict=True, reason="models.py _expand: the folder itself is read as part of the glob")
     def test_a_folder_with_brackets_is_no_glob(self, tmp_path: Path) -> None:
         """Only what the user wrote is a pattern."""
         folder = tmp_path / "run[3]"
@@ -90,7 +88,6 @@ class TestFinding:
         (found,) = find_models([name], tmp_path)
         assert found.path == tmp_path / name
 
-    @pytest.mark.xfail(strict=True, reason="models.py: control characters reach the terminal; Cell.id dies on \\udcff")
     @pytest.mark.parametrize("raw", [b"new\nline.tflite", b"\x1b[31mred.tflite", b"\xff.tflite"])
     def test_a_name_can_be_printed_hashed_and_stored(self, raw: bytes, tmp_path: Path) -> None:
         """Whatever the file is called, the cell's name is printable text."""
@@ -114,22 +111,17 @@ class TestRefusals:
             f"error: no model matches *.tflite\n  try:   check the pattern; it was looked for in {tmp_path.resolve()}"
         )
 
-    @pytest.mark.xfail(strict=True, reason="models.py _expand: folders are left out after the check for no match")
     def test_a_glob_that_matches_only_folders(self, tmp_path: Path) -> None:
         """No file matches, so no model does."""
         (tmp_path / "saved.tflite").mkdir()
         assert refusal(tmp_path, "*.tflite").startswith("error: no model matches *.tflite\n")
 
-    @pytest.mark.xfail(
-        strict=True, reason="models.py check_model: `make the file readable` does not help with a folder"
-    )
     def test_a_folder(self, tmp_path: Path) -> None:
         """The remedy is to name the files in it."""
         assert refusal(tmp_path, ".") == (
             f"error: {tmp_path}: a folder, not a model file\n  try:   name the files in it: {tmp_path}/*.tflite"
         )
 
-    @pytest.mark.xfail(strict=True, raises=ValueError, reason="models.py _expand: Path.is_file dies on a NUL byte")
     def test_a_path_no_file_can_have(self, tmp_path: Path) -> None:
         r"""TOML can spell "a\u0000b"."""
         assert "no such model file" in refusal(tmp_path, "a\0b.tflite")

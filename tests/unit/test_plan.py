@@ -260,7 +260,6 @@ def test_a_wrong_plan_is_refused_in_these_words(content: str, fact: str, remedy:
 BLOCKS_REASON = "plan.py parse_blocks: its message begins with `blocks`, which key and option have said already"
 
 
-@pytest.mark.xfail(strict=True, reason=BLOCKS_REASON)
 @pytest.mark.parametrize("text", ["0", "18:8", "8:", "8:10001", "many"])
 def test_bad_blocks_are_refused_and_named_once(text: str) -> None:
     """In the file and on the command line alike."""
@@ -285,7 +284,6 @@ def test_an_empty_list_of_threads_is_refused() -> None:
     )
 
 
-@pytest.mark.xfail(strict=True, reason="plan.py _read_sweep: an empty list of models means the bundled ones")
 def test_an_empty_list_of_models_is_refused() -> None:
     """Whoever empties the list does not expect the bundled models to be measured."""
     assert refusal("[sweep]\nmodels = []\n") == (
@@ -407,7 +405,6 @@ def test_a_wrong_option_is_refused_by_its_name(said: Overrides, fact: str, remed
     assert error_text(caught.value) == f"error: {fact}\n  try:   {remedy}"
 
 
-@pytest.mark.xfail(strict=True, reason='plan.py _thread_word: "²".isdigit() is true and int("²") raises')
 def test_a_digit_that_is_no_number_gets_the_same_words() -> None:
     """Superscripts come with text pasted from a document."""
     with pytest.raises(UsageError) as caught:
@@ -415,7 +412,6 @@ def test_a_digit_that_is_no_number_gets_the_same_words() -> None:
     assert error_text(caught.value) == 'error: --threads: "²" is no thread count\n  try:   write --threads 1,2,4'
 
 
-@pytest.mark.xfail(strict=True, reason="plan.py: `if said.threads` takes an empty option for one that was not given")
 @pytest.mark.parametrize(
     "said", [Overrides(threads=""), Overrides(budget=""), Overrides(blocks=""), Overrides(loads="")]
 )

@@ -203,9 +203,6 @@ class TestKeys:
         first, second = table('[[device]]\nname = "pixel8"\n[[device]]\n', tmp_path).tables("device")
         assert (first.name, second.name) == ('[[device]] "pixel8"', "[[device]] number 2")
 
-    @pytest.mark.xfail(
-        strict=True, reason="settings.py Table.table: a sub-table forgets its parent, so no device is named"
-    )
     def test_a_table_inside_an_entry_keeps_the_name_of_the_entry(self, tmp_path: Path) -> None:
         """With twenty devices in a file, `[limits]` alone finds nothing."""
         (entry,) = table('[[device]]\nname = "pixel8"\nlimits = { hot = 1 }\n', tmp_path).tables("device")

@@ -63,7 +63,6 @@ def test_a_file_that_is_there_is_not_replaced(tmp_path: Path) -> None:
     assert {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()} == {"plan.toml": "mine"}
 
 
-@pytest.mark.xfail(strict=True, reason="starter_files.py: two files `exists already`, and `it` stands for both")
 def test_two_files_that_are_there_are_told_in_the_plural(tmp_path: Path) -> None:
     """It is the first message many users meet."""
     write_starter_files(tmp_path, overwrite=False)

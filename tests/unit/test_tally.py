@@ -29,26 +29,29 @@ M, R, F = Outcome.MEASURED, Outcome.REJECTED, Outcome.FAILED
 class TestGivingUp:
     def test_two_failures_in_a_row_are_the_end_of_a_cell(self) -> None:
         """The last reason is kept, and so is the number."""
-        assert tally(M, F, F).given_up == {CELL.id: "given up after 2 failures in a row: reason 2"}
+        made = tally(M, F, F)
+        assert made.given_up(CELL) == "given up after 2 failures in a row: reason 2"
+        assert [made.is_given_up_before(CELL, block) for block in range(5)] == [False, False, False, True, True]
 
-    @pytest.mark.parametrize("outcomes", [(F,), (F, M, F), (F, M, F, M, F), (R, R, R, R), (M, M)])
+    @pytest.mark.parametrize("outcomes", [(F,), (F, M, F), (F, R, F), (F, M, F, M, F), (R, R, R, R), (M, M)])
     def test_failures_apart_and_rejections_are_not(self, outcomes: tuple[Outcome, ...]) -> None:
         """A success in between shows that the cell can run; a rejection says nothing against it."""
-        assert tally(*outcomes).given_up == {}
+        assert tally(*outcomes).given_up(CELL) is None
 
     def test_a_failure_that_no_retry_can_mend_ends_a_cell_at_once(self) -> None:
         """A model without its operator fails the same way every time."""
         made = Tally(Measure())
         failed = make_trial(cell=CELL, outcome=F, reason="no operator X")
         made.add(replace(failed, evidence={"permanent": True}))
-        assert made.given_up == {CELL.id: "given up, another try cannot help: no operator X"}
+        assert made.given_up(CELL) == "given up, another try cannot help: no operator X"
 
     def test_cells_are_given_up_one_by_one(self) -> None:
         """Failures of two cells are not in a row."""
         made = Tally(Measure())
         for cell in (CELL, OTHER):
             made.add(make_trial(cell=cell, outcome=F, reason="crash"))
-        assert made.given_up == {}
+        assert made.given_up(CELL) is None
+        assert made.given_up(OTHER) is None
 
 
 class TestCounts:

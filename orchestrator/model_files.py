@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import glob
 import mmap
+import stat
 import struct
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from orchestrator.content_hash import sha256
 from orchestrator.errors import ModelError
+from orchestrator.model import Model
 
 _IDENTIFIER = b"TFL3"
-
-
-@dataclass(frozen=True)
-class Model:
-    """A model file under the name its cells carry."""
-
-    name: str
-    path: Path
-    sha256: str
 
 
 def find_models(patterns: Sequence[str], folder: Path) -> tuple[Model, ...]:
@@ -31,55 +24,68 @@ def find_models(patterns: Sequence[str], folder: Path) -> tuple[Model, ...]:
         for path in _expand(pattern, folder):
             check_model(path)
             paths[path.resolve()] = None
-    unique: dict[str, Path] = {}
+    by_content: dict[str, Path] = {}
     for path in paths:
-        unique.setdefault(sha256(path), path)
+        by_content.setdefault(sha256(path), path)
     return tuple(
-        Model(name, path, digest)
-        for (digest, path), name in zip(unique.items(), _names(list(unique.values())), strict=True)
+        Model(name, path, digest) for (digest, path), name in zip(by_content.items(), _names(by_content), strict=True)
     )
 
 
 def _expand(pattern: str, folder: Path) -> list[Path]:
     """A file of exactly this name wins over reading the name as a glob."""
     exact = folder / pattern
-    if exact.is_file() or not glob.has_magic(pattern):
+    if "\0" in pattern or exact.is_file() or not glob.has_magic(pattern):
         return [exact]
-    found = sorted(Path(name) for name in glob.glob(str(folder / pattern), recursive=True))  # noqa: PTH207 - Path.glob takes no absolute pattern
-    if not found:
+    absolute = pattern if Path(pattern).is_absolute() else f"{glob.escape(str(folder))}/{pattern}"
+    found = sorted(Path(name) for name in glob.glob(absolute, recursive=True))  # noqa: PTH207 - takes absolute patterns
+    files = [path for path in found if path.is_file()]
+    if not files:
         raise ModelError(
-            f"no model matches {pattern}",
-            remedy=f"check the pattern; it was looked for in {folder.resolve()}",
+            f"no model matches {pattern}", remedy=f"check the pattern; it was looked for in {folder.resolve()}"
         )
-    return [path for path in found if path.is_file()]
+    return files
 
 
-def _names(paths: Sequence[Path]) -> list[str]:
-    """Each path's stem, with as many folders before it as are needed to tell equal stems apart."""
-    names = [path.stem for path in paths]
-    depth = 2
-    while len(set(names)) < len(names) and depth < 30:
-        repeated = {name for name in names if names.count(name) > 1}
+def _names(by_content: Mapping[str, Path]) -> list[str]:
+    """Each file's stem as printable text, made longer where stems are equal: by the ending in one folder, by as many
+    folders as are needed otherwise, and by the hash where even that is not enough."""
+    paths = list(by_content.values())
+    siblings = Counter((path.parent, path.stem) for path in paths)
+    lasts = [path.name if siblings[path.parent, path.stem] > 1 else path.stem for path in paths]
+    names = [_printable(last) for last in lasts]
+    for depth in range(2, max((len(path.parts) for path in paths), default=0)):
+        counts = Counter(names)
         names = [
-            "/".join([*path.parts[-depth:-1], path.stem]) if name in repeated else name
-            for name, path in zip(names, paths, strict=True)
+            _printable("/".join([*path.parts[-depth:-1], last])) if counts[name] > 1 else name
+            for name, path, last in zip(names, paths, lasts, strict=True)
         ]
-        depth += 1
-    return names
+    counts = Counter(names)
+    return [
+        f"{name}@{digest[:8]}" if counts[name] > 1 else name for name, digest in zip(names, by_content, strict=True)
+    ]
+
+
+def _printable(name: str) -> str:
+    return "".join(letter if letter.isprintable() else "?" for letter in name)
 
 
 def check_model(path: Path) -> None:
     """ModelError when the file is missing, empty, no TFLite model, or cut short."""
     try:
-        with path.open("rb") as file:
-            if path.stat().st_size == 0:
-                raise ModelError(f"{path}: the file is empty", remedy="export or copy the model again")
-            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-                _check_content(path, content)
-    except FileNotFoundError as error:
-        raise ModelError(
-            f"{path}: no such model file", remedy="check the path given by --model or in the plan"
-        ) from error
+        state = path.stat()
+        if stat.S_ISDIR(state.st_mode):
+            remedy = f"name the files in it: {path}/*.tflite"
+            raise ModelError(f"{path}: a folder, not a model file", remedy=remedy)
+        if not stat.S_ISREG(state.st_mode):
+            raise ModelError(f"{path}: not a regular file", remedy="copy the model to a file")
+        if state.st_size == 0:
+            raise ModelError(f"{path}: the file is empty", remedy="export or copy the model again")
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            _check_content(path, content)
+    except (FileNotFoundError, ValueError) as error:
+        remedy = "check the path given by --model or in the plan"
+        raise ModelError(f"{path}: no such model file", remedy=remedy) from error
     except OSError as error:
         raise ModelError(f"{path}: {error.strerror}", remedy="make the file readable") from error
 

@@ -1,0 +1,87 @@
+"""The command line: parse, call, render, exit code. What a command does lives elsewhere and is imported when used."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+from typing import Annotated, NoReturn
+
+import typer
+
+from orchestrator.cli import devices, measure, results
+from orchestrator.errors import DevbenchError, Interrupted, error_text
+
+_BUG = 70
+
+app = typer.Typer(
+    name="devbench",
+    help="Measures TFLite models on phones, boards and this machine, under controlled load, and says how far to trust "
+    "each number.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    add_completion=False,
+)
+
+app.command()(devices.init)
+app.command()(devices.devices)
+app.command()(devices.doctor)
+app.command()(measure.run)
+app.command()(results.show)
+app.command(name="export")(results.export_trials)
+app.command(name="import")(results.import_trials)
+app.add_typer(devices.agent_app, name="agent")
+
+
+def main() -> NoReturn:
+    """The entry point: every way out has an exit code of the contract."""
+    sys.argv[1:] = _with_resume_default(sys.argv[1:])
+    signal.signal(signal.SIGINT, _interrupt)
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        app()
+    except DevbenchError as error:
+        print(error_text(error), file=sys.stderr)
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except Exception:  # noqa: BLE001 - the last handler: a bug must not look like a verdict (exit 1)
+        traceback.print_exc()
+        print("error: this is a bug in devbench\n  try:   report it with the lines above", file=sys.stderr)
+        sys.exit(_BUG)
+    sys.exit(0)
+
+
+def _interrupt(_signal: int, _frame: object) -> None:
+    raise Interrupted("interrupted", remedy="run the command again")
+
+
+def _with_resume_default(arguments: list[str]) -> list[str]:
+    """`--resume` alone means the last run."""
+    completed = []
+    for index, argument in enumerate(arguments):
+        completed.append(argument)
+        following = arguments[index + 1 : index + 2]
+        if argument == "--resume" and (not following or following[0].startswith("-")):
+            completed.append("last")
+    return completed
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from orchestrator import __version__
+
+        print(f"devbench {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which version.")
+    ] = False,
+) -> None:
+    pass

@@ -1,0 +1,112 @@
+"""Commands about the devices themselves: init, devices, doctor, agent."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from orchestrator.cli.options import (
+    DEFAULT_STORE,
+    DeviceOption,
+    FleetOption,
+    JsonOption,
+    StoreOption,
+    TagOption,
+    chosen_devices,
+    print_json,
+)
+from orchestrator.errors import HostError
+
+
+def init(
+    folder: Annotated[Path, typer.Argument(help="Where to write.")] = Path(),
+    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+) -> None:
+    """Write a devices.toml and a commented plan.toml to start from."""
+    from orchestrator.starter_files import write_starter_files
+
+    for path in write_starter_files(folder, overwrite=force):
+        print(path)
+    print("next: devbench doctor, then devbench run --plan plan.toml", file=sys.stderr)
+
+
+def devices(
+    fleet: FleetOption = None, device: DeviceOption = None, tag: TagOption = None, as_json: JsonOption = False
+) -> None:
+    """Say what each device is: CPU, clusters, memory, sensors, runtimes, and what cannot be read."""
+    from orchestrator.doctor import examine
+
+    examined = examine(chosen_devices(fleet, device, tag))
+    if as_json:
+        print_json("devbench.devices", {"devices": [found.as_json() for found in examined]})
+    else:
+        from orchestrator.reports.terminal import console_for, show_devices
+
+        show_devices(console_for(sys.stdout), examined)
+    if not all(found.facts for found in examined):
+        raise typer.Exit(4)
+
+
+def doctor(
+    fleet: FleetOption = None,
+    device: DeviceOption = None,
+    tag: TagOption = None,
+    store: StoreOption = DEFAULT_STORE,
+    as_json: JsonOption = False,
+) -> None:
+    """Check this host and every device, and say what to do about what is wrong."""
+    from orchestrator.doctor import examine, host_findings
+
+    found_here = host_findings(Path(store))
+    examined = examine(chosen_devices(fleet, device, tag))
+    if as_json:
+        content = {"host": [finding.as_json() for finding in found_here]}
+        print_json("devbench.doctor", content | {"devices": [found.as_json() for found in examined]})
+    else:
+        from orchestrator.reports.terminal import console_for, show_devices, show_findings
+
+        console = console_for(sys.stdout)
+        console.print("this host" + ("" if found_here else ": nothing to mend"))
+        show_findings(console, found_here)
+        show_devices(console, examined)
+    if not all(found.is_fit for found in examined):
+        raise typer.Exit(4)
+
+
+agent_app = typer.Typer(help="The programs that run on devices.", rich_markup_mode=None, no_args_is_help=True)
+
+
+@agent_app.command(name="show")
+def agent_show(as_json: JsonOption = False) -> None:
+    """List the device agents of this installation."""
+    from device_agents import agent_binary
+    from orchestrator.content_hash import sha256
+
+    rows = [
+        {"machine": machine, "path": str(path), "bytes": path.stat().st_size, "sha256": sha256(path)}
+        for machine in ("x86_64", "aarch64", "armv7l")
+        if (path := agent_binary(machine))
+    ]
+    if as_json:
+        print_json("devbench.agents", {"agents": rows})
+        return
+    for row in rows:
+        print(f"{row['machine']:8} {row['bytes']:>7} bytes  {str(row['sha256'])[:12]}  {row['path']}")
+    if not rows:
+        print("none is built; `devbench agent build` builds them", file=sys.stderr)
+
+
+@agent_app.command(name="build")
+def agent_build() -> None:
+    """Build the device agents from their source (needs the ziglang package)."""
+    from device_agents.build_agents import BIN, AgentBuildError, build_agents
+
+    try:
+        built = build_agents(BIN)
+    except AgentBuildError as error:
+        raise HostError(error.fact, remedy=error.remedy) from error
+    for target, path in built.items():
+        print(f"{target:20} {path}")

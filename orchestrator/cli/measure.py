@@ -1,0 +1,187 @@
+"""The command that measures: run."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from orchestrator.cli.options import (
+    DEFAULT_STORE,
+    DeviceOption,
+    FleetOption,
+    JsonOption,
+    StoreOption,
+    TagOption,
+    chosen_devices,
+    opened_store,
+    print_json,
+)
+from orchestrator.cli.results import show_stored
+from orchestrator.errors import Interrupted, UsageError, error_text
+
+if TYPE_CHECKING:
+    from orchestrator.campaign import DeviceResult, Observer
+    from orchestrator.plan import Plan
+    from orchestrator.prepare import Prepared
+    from orchestrator.store import RunRecord, Store
+
+_PARTLY_MEASURED = 5
+
+
+def run(
+    fleet: FleetOption = None,
+    plan: Annotated[Path | None, typer.Option("--plan", help="What to measure (plan.toml).")] = None,
+    device: DeviceOption = None,
+    tag: TagOption = None,
+    model: Annotated[list[str] | None, typer.Option("--model", help="A model or a glob; may be repeated.")] = None,
+    runner: Annotated[str | None, typer.Option("--runner", help="litert_runner, litert_runner:zero-copy")] = None,
+    delegate: Annotated[str | None, typer.Option("--delegate", help="xnnpack,cpu")] = None,
+    threads: Annotated[str | None, typer.Option("--threads", help="1,2,4 or auto")] = None,
+    affinity: Annotated[str | None, typer.Option("--affinity", help="any,big,mid,little or masks")] = None,
+    load: Annotated[str | None, typer.Option("--load", help="idle,cpu:2@50,mem:1,app,model:FILE or auto")] = None,
+    blocks: Annotated[str | None, typer.Option("--blocks", help="MIN:MAX trials a cell")] = None,
+    precision: Annotated[str | None, typer.Option("--precision", help="Stop a cell when this precise: 2%")] = None,
+    budget: Annotated[str | None, typer.Option("--budget", help="Stop cleanly after this long: 20m")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="The order of the trials.")] = None,
+    profile: Annotated[bool, typer.Option("--profile", help="Operator profiles, in a pass of their own.")] = False,
+    trace: Annotated[bool, typer.Option("--trace", help="System traces, in a pass of their own.")] = False,
+    store: StoreOption = DEFAULT_STORE,
+    resume: Annotated[
+        str | None, typer.Option("--resume", metavar="[RUN]", help="Go on with a run (the last one if none is named).")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show cells, order and time; touch no device.")] = False,
+    as_json: JsonOption = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress on standard error.")] = False,
+) -> None:
+    """Measure models on every device of the fleet."""
+    from orchestrator.plan import Overrides
+
+    said = Overrides(
+        models=tuple(model or ()),
+        runner=runner,
+        delegates=delegate,
+        threads=threads,
+        affinity=affinity,
+        loads=load,
+        blocks=blocks,
+        precision=precision,
+        budget=budget,
+        seed=seed,
+        profile=profile,
+        trace=trace,
+    )
+    if resume is not None:
+        _refuse_with_resume(said, plan, dry_run)
+        with opened_store(store, create=False) as opened:
+            from orchestrator.prepare import prepare_resume
+
+            _measure(prepare_resume(opened, resume), opened, as_json=as_json, quiet=quiet, resumed=True)
+        return
+    from orchestrator.prepare import prepare
+
+    prepared = prepare(_plan(plan, said), chosen_devices(fleet, device, tag))
+    if dry_run:
+        _dry_run(prepared, store, as_json=as_json)
+        return
+    with opened_store(store, create=True) as opened:
+        _measure(prepared, opened, as_json=as_json, quiet=quiet, resumed=False)
+
+
+def _plan(path: Path | None, said: Any) -> Plan:
+    from orchestrator.plan import Plan, apply_overrides, read_plan
+
+    return apply_overrides(read_plan(path) if path else Plan(folder=Path.cwd()), said, Path.cwd())
+
+
+def _refuse_with_resume(said: Any, plan: Path | None, dry_run: bool) -> None:
+    from orchestrator.plan import Overrides
+
+    if said != Overrides() or plan is not None or dry_run:
+        raise UsageError(
+            "--resume goes on with the plan the run began with and takes no other",
+            remedy="leave out the options that say what to measure, or start a new run",
+        )
+
+
+def _dry_run(prepared: Prepared, store: str, *, as_json: bool) -> None:
+    from orchestrator.preview import preview
+
+    seen = preview(prepared, store)
+    if as_json:
+        print_json("devbench.dry-run", seen.as_json())
+        return
+    from orchestrator.reports.terminal import console_for, show_dry_run
+
+    show_dry_run(console_for(sys.stdout), seen)
+
+
+def _measure(prepared: Prepared, store: Store, *, as_json: bool, quiet: bool, resumed: bool) -> None:
+    from orchestrator.campaign import measure
+
+    stop = threading.Event()
+    with _stopping(stop), _observer(quiet) as observer:
+        print(f"run {prepared.record.id} in {store.folder}", file=sys.stderr)
+        results = measure(prepared, store, observer, stop, resumed=resumed)
+    record = store.find_run(prepared.record.id)
+    show_stored(store, record, as_json=as_json)
+    sys.exit(_verdict(record, results))
+
+
+@contextmanager
+def _stopping(stop: threading.Event) -> Iterator[None]:
+    """Ctrl-C and SIGTERM end the trial under way cleanly; a second one ends at once."""
+
+    def ask(_signal: int, _frame: object) -> None:
+        if stop.is_set():
+            raise Interrupted("interrupted twice", remedy="`devbench run --resume` goes on where it was")
+        stop.set()
+        print("stopping: what was measured is kept", file=sys.stderr)
+
+    previous = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _observer(quiet: bool) -> Iterator[Observer]:
+    from orchestrator.reports.progress import LiveProgress, PlainProgress, SilentProgress
+    from orchestrator.reports.terminal import console_for
+
+    if quiet:
+        yield SilentProgress()
+    elif sys.stderr.isatty():
+        with LiveProgress(console_for(sys.stderr)) as live:
+            yield live
+    else:
+        yield PlainProgress(sys.stderr)
+
+
+def _verdict(record: RunRecord, results: Sequence[DeviceResult]) -> int:
+    """The exit code of a run; what went wrong is said on standard error."""
+    errors = [result.error for result in results if result.error]
+    for error in errors:
+        if not isinstance(error, Interrupted):
+            print(error_text(error), file=sys.stderr)
+    if record.status == "interrupted":
+        print(f"interrupted; `devbench run --resume {record.id}` goes on", file=sys.stderr)
+        return Interrupted.exit_code
+    if errors and not any(result.measured for result in results):
+        return errors[0].exit_code
+    if not any(result.measured for result in results):
+        print("nothing was measured; the reasons are above and in `devbench show`", file=sys.stderr)
+        return _PARTLY_MEASURED
+    incomplete = [cell for result in results for cell in result.incomplete]
+    if errors or incomplete:
+        print(f"{len(incomplete)} cells were not measured as often as asked; see `devbench show`", file=sys.stderr)
+        return _PARTLY_MEASURED
+    return 0

@@ -1,0 +1,58 @@
+"""What several commands share: options, the fleet and the store they name, and JSON for machines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from orchestrator.fleet import Device, Fleet
+    from orchestrator.store import Store
+
+DEFAULT_STORE = "devbench-results"
+DEFAULT_FLEET = Path("devices.toml")
+
+FleetOption = Annotated[
+    Path | None, typer.Option("--fleet", help="The devices; devices.toml if it exists, otherwise this machine.")
+]
+StoreOption = Annotated[
+    str, typer.Option("--store", envvar="DEVBENCH_STORE", help="The folder that keeps runs.", show_default=True)
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
+DeviceOption = Annotated[list[str] | None, typer.Option("--device", help="Only this device; may be repeated.")]
+TagOption = Annotated[list[str] | None, typer.Option("--tag", help="Only devices with this tag; may be repeated.")]
+
+
+def print_json(schema: str, content: dict[str, Any]) -> None:
+    document = {"schema": schema, "version": 1, **content}
+    print(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1))
+
+
+def _read_fleet(path: Path | None) -> Fleet:
+    from orchestrator import registry
+    from orchestrator.fleet import Device, Fleet, read_fleet
+
+    if path is None and not DEFAULT_FLEET.exists():
+        return Fleet(Path("(this machine)"), (Device("this-machine", "local"),))
+    keys = {name: registry.transport(name).address_keys for name in registry.transport_names()}
+    return read_fleet(path or DEFAULT_FLEET, keys, registry.platform_names())
+
+
+def chosen_devices(fleet: Path | None, names: list[str] | None, tags: list[str] | None) -> tuple[Device, ...]:
+    return _read_fleet(fleet).select(names or [], tags or [])
+
+
+@contextmanager
+def opened_store(place: str, *, create: bool) -> Iterator[Store]:
+    from orchestrator.store import open_store
+
+    store = open_store(place, create=create)
+    try:
+        yield store
+    finally:
+        store.close()

@@ -1,0 +1,91 @@
+"""Commands about what was measured: show, export, import."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orchestrator.cli.options import DEFAULT_STORE, JsonOption, StoreOption, opened_store, print_json
+
+if TYPE_CHECKING:
+    from orchestrator.store import RunRecord, Store
+
+
+def show_stored(store: Store, record: RunRecord, *, as_json: bool) -> None:
+    from orchestrator.analysis.summary import summarise
+
+    summary = summarise(store.trials(record.id))
+    sessions = store.sessions(record.id)
+    if as_json:
+        from orchestrator.reports.document import run_document
+
+        print_json("devbench.run", run_document(record, sessions, summary))
+        return
+    from orchestrator.reports.terminal import console_for, show_run
+
+    show_run(console_for(sys.stdout), record, sessions, summary)
+
+
+def show(
+    run: Annotated[str, typer.Argument(help="A run, the start of its id, `last`, or a file of trials.")] = "last",
+    store: StoreOption = DEFAULT_STORE,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a run: latencies with intervals, variability, speed-up, load sensitivity, and the verdict."""
+    if Path(run).is_file():
+        _show_file(Path(run), as_json=as_json)
+        return
+    with opened_store(store, create=False) as opened:
+        show_stored(opened, opened.find_run(run), as_json=as_json)
+
+
+def _show_file(path: Path, *, as_json: bool) -> None:
+    from orchestrator.analysis.summary import summarise
+    from orchestrator.exchange import read_file
+
+    summary = summarise(list(read_file(path)))
+    if as_json:
+        print_json("devbench.run", {"run": None, "file": str(path), **summary.as_json()})
+        return
+    from orchestrator.reports.terminal import console_for, show_run
+
+    show_run(console_for(sys.stdout), None, [], summary)
+
+
+def export_trials(
+    run: Annotated[str, typer.Argument(help="A run, the start of its id, or `last`.")] = "last",
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file; standard output if none.")] = None,
+    store: StoreOption = DEFAULT_STORE,
+) -> None:
+    """Write a run's trials as JSON lines, every sample included."""
+    from orchestrator.exchange import as_line, write_file
+
+    with opened_store(store, create=False) as opened:
+        trials = opened.trials(opened.find_run(run).id)
+    if output is None:
+        for trial in trials:
+            print(as_line(trial))
+    else:
+        write_file(output, trials)
+        print(f"{len(trials)} trials in {output}", file=sys.stderr)
+
+
+def import_trials(
+    file: Annotated[Path, typer.Argument(help="JSON lines, as export writes them.")],
+    store: StoreOption = DEFAULT_STORE,
+    as_json: JsonOption = False,
+) -> None:
+    """Take trials from a file into the store; those that are there already are passed over."""
+    from orchestrator.exchange import read_file
+
+    trials = list(read_file(file))
+    with opened_store(store, create=True) as opened:
+        added = opened.take_in(trials)
+    if as_json:
+        print_json("devbench.import", {"read": len(trials), "added": added})
+    else:
+        runs = ", ".join(sorted({trial.run for trial in trials})) or "no run"
+        print(f"{added} of {len(trials)} trials added ({runs})")
