@@ -164,7 +164,7 @@ class _DeviceWork:
             self.device,
             measure=prepared.plan.measure,
             conditions=prepared.plan.conditions,
-            files=prepared.files,
+            files=prepared.inventory.files(),
         )
         return self._conductor
 
@@ -177,7 +177,7 @@ class _DeviceWork:
 
     def _begin_session(self, conductor: Conductor) -> None:
         """Find out which cells this device runs, and note which it cannot run."""
-        grid = self._shared.prepared.cells_for(self.device, conductor.facts.cores)
+        grid = self._shared.prepared.grid(self.device, conductor.facts.cores)
         runners = {name: self._check_runner(conductor, name) for name in sorted({c.runner for c in grid.cells})}
         store = self._shared.store
         store.add_session(

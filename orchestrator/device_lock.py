@@ -30,6 +30,8 @@ def device_lock(identity: str, *, device: str, run: str) -> Iterator[None]:
         with contextlib.suppress(PermissionError):
             folder.chmod(0o1777)
         descriptor = os.open(folder / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        with contextlib.suppress(PermissionError):
+            os.fchmod(descriptor, 0o666)  # other users measure this machine too
     except OSError as error:
         raise HostError(
             f"cannot make a lock in {folder}: {error.strerror}",

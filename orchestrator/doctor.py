@@ -12,6 +12,7 @@ from typing import Any
 from device_agents import agent_binary
 from orchestrator import registry, telemetry
 from orchestrator.conductor import Conductor, Files
+from orchestrator.device_lock import device_lock
 from orchestrator.errors import DevbenchError
 from orchestrator.fleet import Device
 from orchestrator.plan import Conditions, Measure
@@ -54,11 +55,18 @@ def examine(devices: Sequence[Device]) -> list[Examined]:
 
 
 def _examine_one(device: Device) -> Examined:
-    files = Files(models={}, load_models={}, runners={})
+    """Looking disturbs a measurement, so a device that is being measured is left alone."""
+    identity = registry.transport(device.transport).identity(device)
     try:
-        conductor = Conductor(device, measure=Measure(), conditions=Conditions(), files=files)
+        with device_lock(identity, device=device.name, run="doctor"):
+            return _examine_free(device)
     except DevbenchError as error:
         return Examined(device, None, {}, (Finding("unreachable", Severity.FAIL, error.fact, error.remedy),))
+
+
+def _examine_free(device: Device) -> Examined:
+    files = Files(models={}, load_models={}, runners={})
+    conductor = Conductor(device, measure=Measure(), conditions=Conditions(), files=files)
     try:
         return _examine_open(device, conductor)
     finally:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import platform as host_platform
 import secrets
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,50 +26,71 @@ from orchestrator.trial import Cell
 
 
 @dataclass(frozen=True)
+class Inventory:
+    """The files of a run on the host, under the names its cells carry."""
+
+    models: tuple[Model, ...]
+    load_models: Mapping[str, Model]
+    """By the load as the plan has it, such as `model:detector.tflite`."""
+    runners: Mapping[str, Mapping[str, Path]]
+    """By runner name (without variant), then by role."""
+    inputs: Path | None
+
+    def files(self) -> Files:
+        """What a conductor needs of it."""
+        return Files(
+            models={model.sha256: model.path for model in self.models},
+            load_models={load_label(load, self.load_models): model.path for load, model in self.load_models.items()},
+            runners=self.runners,
+            inputs=self.inputs,
+        )
+
+
+@dataclass(frozen=True)
 class Prepared:
     """A run before its first trial, or before its next one."""
 
     record: RunRecord
     plan: Plan
     devices: tuple[Device, ...]
-    files: Files
-    cells_for: Callable[[Device, int | None], Grid]
-    """The grid of a device, given its number of cores (None: not known)."""
+    inventory: Inventory
+    stored_cells: Mapping[str, tuple[Cell, ...]] = field(default_factory=dict)
+    """The cells of devices that an earlier session of this run has begun with."""
+
+    def grid(self, device: Device, cores: int | None) -> Grid:
+        """The cells of a device, given its number of cores (None: not known)."""
+        if device.name in self.stored_cells:
+            return Grid(device, self.stored_cells[device.name])
+        runners = self.inventory.runners
+
+        def runner_sha256(name: str) -> str:
+            return sha256(next(iter(runners[name.partition(":")[0]].values())))
+
+        return expand(
+            self.plan,
+            device,
+            models=self.inventory.models,
+            load_models=self.inventory.load_models,
+            cores=cores,
+            runner_sha256=runner_sha256,
+        )
 
 
 def prepare(plan: Plan, devices: Sequence[Device]) -> Prepared:
     """Check everything that can be checked on the host. Raises on the first thing that is wrong."""
     _refuse_unsupported_collection(plan)
     _refuse_one_device_twice(devices)
-    models = find_models(plan.sweep.models or [str(path) for path in bundled_models()], plan.folder)
-    load_models = _load_models(plan)
-    inputs = _inputs(plan)
     runners = {name.partition(":")[0] for device in devices for name in _runner_names(plan, device)}
-    runner_files = {name: registry.runner(name).files() for name in sorted(runners)}
-    files = Files(
-        models={model.sha256: model.path for model in models},
-        load_models={load_label(load, load_models): model.path for load, model in load_models.items()},
-        runners=runner_files,
-        inputs=inputs,
+    inventory = Inventory(
+        models=find_models(plan.sweep.models or [str(path) for path in bundled_models()], plan.folder),
+        load_models=_load_models(plan),
+        runners={name: registry.runner(name).files() for name in sorted(runners)},
+        inputs=_inputs(plan),
     )
-    cells_for = partial(_cells_for, plan, models, load_models, runner_files)
+    prepared = Prepared(_new_record(plan, devices), plan, tuple(devices), inventory)
     for device in devices:
-        cells_for(device, registry.transport(device.transport).cores(device))
-    return Prepared(_new_record(plan, devices), plan, tuple(devices), files, cells_for)
-
-
-def _cells_for(
-    plan: Plan,
-    models: Sequence[Model],
-    load_models: Mapping[str, Model],
-    runner_files: Mapping[str, Mapping[str, Path]],
-    device: Device,
-    cores: int | None,
-) -> Grid:
-    def runner_sha256(name: str) -> str | None:
-        return sha256(next(iter(runner_files[name.partition(":")[0]].values())))
-
-    return expand(plan, device, models=models, load_models=load_models, cores=cores, runner_sha256=runner_sha256)
+        prepared.grid(device, registry.transport(device.transport).cores(device))
+    return prepared
 
 
 def _runner_names(plan: Plan, device: Device) -> Sequence[str]:
@@ -156,28 +176,29 @@ def _device_from_json(content: Mapping[str, Any]) -> Device:
 
 def keep_files(store: Store, prepared: Prepared) -> Prepared:
     """The run with its files kept in the store, and measured from there: editing a file changes no run under way."""
-    files = prepared.files
-    paths = [*files.models.values(), *files.load_models.values()]
-    paths += [path for roles in files.runners.values() for path in roles.values()]
-    paths += [files.inputs] if files.inputs else []
-    for path in paths:
+    inventory = prepared.inventory
+    models = [*inventory.models, *inventory.load_models.values()]
+    runner_files = [path for roles in inventory.runners.values() for path in roles.values()]
+    for path in [*(model.path for model in models), *runner_files, *([inventory.inputs] if inventory.inputs else [])]:
         store.keep_blob(path)
     kept = {
-        "models": list(files.models),
-        "load_models": {label: sha256(path) for label, path in files.load_models.items()},
+        "models": [[model.name, model.sha256] for model in inventory.models],
+        "load_models": {load: [model.name, model.sha256] for load, model in inventory.load_models.items()},
         "runners": {
-            name: {role: sha256(path) for role, path in roles.items()} for name, roles in files.runners.items()
+            name: {role: sha256(path) for role, path in roles.items()} for name, roles in inventory.runners.items()
         },
-        "inputs": sha256(files.inputs) if files.inputs else None,
+        "inputs": sha256(inventory.inputs) if inventory.inputs else None,
     }
     record = replace(prepared.record, fleet={**prepared.record.fleet, "files": kept})
-    return replace(prepared, record=record, files=_kept_files(store, kept))
+    return replace(prepared, record=record, inventory=_kept_inventory(store, kept))
 
 
-def _kept_files(store: Store, kept: Mapping[str, Any]) -> Files:
-    return Files(
-        models={digest: _blob(store, digest) for digest in kept["models"]},
-        load_models={label: _blob(store, digest) for label, digest in kept["load_models"].items()},
+def _kept_inventory(store: Store, kept: Mapping[str, Any]) -> Inventory:
+    return Inventory(
+        models=tuple(Model(name, _blob(store, digest), digest) for name, digest in kept["models"]),
+        load_models={
+            load: Model(name, _blob(store, digest), digest) for load, (name, digest) in kept["load_models"].items()
+        },
         runners={
             name: {role: _blob(store, digest) for role, digest in roles.items()}
             for name, roles in kept["runners"].items()
@@ -201,15 +222,13 @@ def prepare_resume(store: Store, reference: str) -> Prepared:
     record = store.find_run(reference)
     if record.status == "imported":
         raise UsageError(f"run {record.id} was imported", remedy="only a run that was started here can be resumed")
-    plan = plan_from_json(record.plan)
-    devices = tuple(_device_from_json(content) for content in record.fleet["devices"])
-    stored: dict[str, list[Cell]] = {}
+    stored: dict[str, tuple[Cell, ...]] = {}
     for cell in store.cells(record.id):
-        stored.setdefault(cell.device, []).append(cell)
-
-    def cells_for(device: Device, cores: int | None) -> Grid:
-        if device.name in stored:
-            return Grid(device, tuple(stored[device.name]))
-        return prepare(plan, [device]).cells_for(device, cores)
-
-    return Prepared(record, plan, devices, _kept_files(store, record.fleet["files"]), cells_for)
+        stored[cell.device] = (*stored.get(cell.device, ()), cell)
+    return Prepared(
+        record,
+        plan_from_json(record.plan),
+        tuple(_device_from_json(content) for content in record.fleet["devices"]),
+        _kept_inventory(store, record.fleet["files"]),
+        stored,
+    )

@@ -48,7 +48,7 @@ class Preview:
 def preview(prepared: Prepared, store_place: str) -> Preview:
     """What `prepared` would do. Devices run side by side, so the slowest one sets the time."""
     measure, seed = prepared.plan.measure, prepared.record.seed
-    grids = [prepared.cells_for(device, _cores(device, store_place)) for device in prepared.devices]
+    grids = [prepared.grid(device, _cores(device, store_place)) for device in prepared.devices]
     notes = [
         f"{grid.device.name}: its number of cores is not known yet; threads and loads assume 4"
         for grid in grids

@@ -11,6 +11,7 @@ from typing import Any
 from orchestrator.analysis.contrast import IDLE, Contrast, load_contrasts, sweeps, thread_contrasts
 from orchestrator.analysis.crossover import Crossover, CrossoverAnswer, answers, crossover
 from orchestrator.analysis.estimate import CellEstimate, entering, estimate_cell
+from orchestrator.analysis.remarks import Remark, remarks
 from orchestrator.analysis.variability import Variability, variability
 from orchestrator.trial import Cell, Trial
 
@@ -44,12 +45,16 @@ class CellSummary:
 
 @dataclass(frozen=True)
 class RunSummary:
-    """Every cell, every ratio between cells, and the answers. `crossovers` hold the thread contrasts."""
+    """Every cell, every ratio between cells, the answers, and what to know about the trials behind them.
+
+    `crossovers` hold the thread contrasts.
+    """
 
     cells: tuple[CellSummary, ...]
     crossovers: tuple[Crossover, ...]
     load_sensitivities: tuple[Contrast, ...]
     answers: tuple[CrossoverAnswer, ...]
+    remarks: tuple[Remark, ...]
 
     def as_json(self) -> dict[str, Any]:
         """Plain JSON types only; what is absent is null, never NaN."""
@@ -59,6 +64,7 @@ class RunSummary:
             "load_sensitivity": [contrast.as_json(contrast.ratio) for contrast in self.load_sensitivities],
             "crossover": [crossover.as_json() for crossover in self.crossovers],
             "answers": [answer.as_json() for answer in self.answers],
+            "remarks": [remark.as_json() for remark in self.remarks],
         }
 
 
@@ -70,7 +76,8 @@ def summarise(trials: Sequence[Trial]) -> RunSummary:
     cells = tuple(_summarise_cell(of_cell[key]) for key in sorted(of_cell, key=lambda key: _order(*key)))
     swept = sweeps(cell.estimate for cell in cells)
     crossovers = tuple(crossover(contrast) for contrast in thread_contrasts(swept))
-    return RunSummary(cells, crossovers, tuple(load_contrasts(swept)), tuple(answers(swept, crossovers)))
+    answered = tuple(answers(swept, crossovers))
+    return RunSummary(cells, crossovers, tuple(load_contrasts(swept)), answered, remarks(trials))
 
 
 def _summarise_cell(trials: Sequence[Trial]) -> CellSummary:

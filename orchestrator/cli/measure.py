@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -136,15 +136,19 @@ def _measure(prepared: Prepared, store: Store, *, as_json: bool, quiet: bool, re
 
 @contextmanager
 def _stopping(stop: threading.Event) -> Iterator[None]:
-    """Ctrl-C and SIGTERM end the trial under way cleanly; a second one ends at once."""
+    """Ctrl-C, SIGTERM and a closed terminal end the trial under way cleanly; a second one ends at once."""
 
     def ask(_signal: int, _frame: object) -> None:
         if stop.is_set():
             raise Interrupted("interrupted twice", remedy="`devbench run --resume` goes on where it was")
         stop.set()
-        print("stopping: what was measured is kept", file=sys.stderr)
+        with suppress(OSError):  # a terminal that was closed takes no more words
+            print("stopping: what was measured is kept", file=sys.stderr)
 
-    previous = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    wanted = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup means what it says
+        wanted.append(signal.SIGHUP)
+    previous = {number: signal.signal(number, ask) for number in wanted}
     try:
         yield
     finally:

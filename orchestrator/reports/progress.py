@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TextIO
 
 from rich.console import Console
@@ -15,7 +16,8 @@ from orchestrator.campaign import Progress
 from orchestrator.clock import duration_text
 from orchestrator.errors import DevbenchError
 from orchestrator.platforms.base import Facts
-from orchestrator.reports.terminal import facts_text, latency_text
+from orchestrator.reports.run_table import latency_text
+from orchestrator.reports.terminal import facts_text
 from orchestrator.trial import Cell, Finding, Outcome, Severity, Slot, Trial
 
 
@@ -65,7 +67,8 @@ class PlainProgress:
         self._medians = _Medians()
 
     def _line(self, text: str) -> None:
-        print(text, file=self._stream, flush=True)
+        with suppress(OSError):  # whoever listened may have gone; the run goes on
+            print(text, file=self._stream, flush=True)
 
     def device_ready(self, device: str, facts: Facts, findings: Sequence[Finding], skipped: Sequence[Trial]) -> None:
         self._line(f"{device}: {facts_text(facts.as_json())}")

@@ -12,10 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.clock import duration_text
+from orchestrator.reports.run_table import Row, run_table
 
 if TYPE_CHECKING:
     from orchestrator.analysis.crossover import Crossover, CrossoverAnswer, MetricAnswer
-    from orchestrator.analysis.estimate import Estimate
     from orchestrator.analysis.summary import CellSummary, RunSummary
     from orchestrator.doctor import Examined
     from orchestrator.preview import Preview
@@ -26,21 +26,10 @@ _PLAIN_WIDTH = 200
 _SEVERITY_STYLE = {"fail": "bold red", "reject": "red", "warn": "yellow", "note": "dim"}
 _FINDINGS_SHOWN = 12
 _LEGEND = """
-p50: the typical trial, a trial being a fresh process and its median; the interval is over trials. CV in, CV between:
-robust spread inside a process and between processes. speed-up: against the fewest threads at the same load; against
-idle: how many times longer under load. Both are paired by block, with 95 % intervals."""
-_RUN_COLUMNS = (
-    ("load", "left"),
-    ("threads", "right"),
-    ("p50", "right"),
-    ("95 % interval", "left"),
-    ("p95", "right"),
-    ("CV in", "right"),
-    ("CV between", "right"),
-    ("speed-up", "left"),
-    ("against idle", "left"),
-    ("trials", "right"),
-)
+p50: the typical trial, a trial being a fresh process and its median; the 95 % interval is over trials. \
+CV in, CV between: robust spread inside a process and between processes. \
+speed-up: against the fewest threads at the same load. against idle: how many times longer under load. \
+Both are paired by block."""
 
 
 def console_for(stream: TextIO) -> Console:
@@ -53,41 +42,6 @@ def _table(*columns: tuple[str, str]) -> Table:
     for name, justify in columns:
         table.add_column(name, justify=justify, no_wrap=justify == "right")  # type: ignore[arg-type]  # rich wants a literal
     return table
-
-
-def latency_text(latency_us: float | None) -> str:
-    if latency_us is None:
-        return "–"
-    if latency_us < 1000:
-        return f"{latency_us:.0f} us" if latency_us >= 100 else f"{latency_us:.1f} us"
-    return f"{latency_us / 1000:.2f} ms" if latency_us < 100_000 else f"{latency_us / 1000:.0f} ms"
-
-
-def _interval(estimate: Estimate) -> str:
-    if estimate.low is None or estimate.high is None:
-        return ""
-    low, high = latency_text(estimate.low), latency_text(estimate.high)
-    if low.split()[-1] == high.split()[-1]:
-        low = low.split()[0]
-    return f"[{low}, {high}]"
-
-
-def _ratio(estimate: Estimate | None) -> str:
-    if estimate is None or estimate.value is None:
-        return ""
-    if estimate.low is None or estimate.high is None:
-        return f"{estimate.value:.2f}x"
-    return f"{estimate.value:.2f}x [{estimate.low:.2f}, {estimate.high:.2f}]"
-
-
-def _share(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.1f} %"
-
-
-def _tail(found: CellSummary) -> str:
-    """The slow inferences: the trials' p95, and how many times the typical one that is."""
-    p95, ratio = found.estimate.latency_us["p95"].value, found.variability.p95_over_p50
-    return latency_text(p95) if ratio is None else f"{latency_text(p95)} ({ratio:.1f}x)"
 
 
 # A run
@@ -109,6 +63,7 @@ def show_run(
             if (answer.cell.device, answer.cell.model, answer.cell.runner, answer.cell.delegate) == key[:4]:
                 _show_answer(console, answer)
     _show_unmeasured(console, summary)
+    _show_remarks(console, summary)
     if summary.cells:
         console.print(Text(_LEGEND, style="dim"))
 
@@ -149,12 +104,13 @@ def _show_header(console: Console, record: RunRecord, sessions: Sequence[Session
         for outcome, count in found.estimate.outcomes.items():
             totals[str(outcome)] = totals.get(str(outcome), 0) + count
     counted = ", ".join(f"{count} {outcome}" for outcome, count in totals.items() if count) or "no trials"
-    console.print(
-        Text.assemble(("run ", "dim"), (record.id, "bold"), f" · {record.status} · {counted} · seed {record.seed}")
-    )
+    state = record.status if record.status != "running" else "running, or killed (then `devbench run --resume` goes on)"
+    console.print(Text.assemble(("run ", "dim"), (record.id, "bold"), f" · {state} · {counted} · seed {record.seed}"))
     latest = {session.device: session for session in sessions}
     for session in latest.values():
         console.print(f"{session.device}: {facts_text(session.facts)}")
+        for finding in session.findings:
+            console.print(Text(f"  {finding.severity}: {finding.reason}", style=_SEVERITY_STYLE[str(finding.severity)]))
         ending = "" if session.ending in (None, "done") else f" The work ended early: {session.ending}."
         if ending:
             console.print(Text(ending.strip(), style="yellow"))
@@ -201,32 +157,17 @@ def _show_cells(
     arm = f" · {cells[0].estimate.arm}" if cells[0].estimate.arm else ""
     console.print()
     console.print(Text.assemble((first.model, "bold"), f" · {first.runner} · {first.delegate} · {first.device}{arm}"))
-    table = _table(*_RUN_COLUMNS)
     affinities = len({found.cell.affinity for found in cells}) > 1
-    for found in cells:
-        cell, key = found.cell, (found.cell, found.estimate.arm)
-        crossover = speedups.get(key)
-        p50 = found.estimate.latency_us["p50"]
-        table.add_row(
-            f"{cell.load} @{cell.affinity}" if affinities else cell.load,
-            str(cell.threads),
-            latency_text(p50.value),
-            _interval(p50) or (p50.note or ""),
-            _tail(found),
-            _share(found.variability.within_cv),
-            _share(found.variability.between_cv),
-            _speedup_cell(crossover),
-            _ratio(loads.get(key)),
-            str(found.estimate.outcomes.get("measured", 0)),  # type: ignore[call-overload]  # a StrEnum is its string
+    rows = [
+        Row(
+            found,
+            speedup=speedups.get((found.cell, found.estimate.arm)),
+            against_idle=loads.get((found.cell, found.estimate.arm)),
+            load=f"{found.cell.load} @{found.cell.affinity}" if affinities else found.cell.load,
         )
-    console.print(table)
-
-
-def _speedup_cell(crossover: Crossover | None) -> Text:
-    if crossover is None:
-        return Text("")
-    style = {"wins": "green", "loses": "red"}.get(str(crossover.verdict), "")
-    return Text(f"{_ratio(crossover.contrast.ratio.inverse)} {crossover.verdict}", style=style)
+        for found in cells
+    ]
+    console.print(run_table(rows, console.width))
 
 
 def _show_unmeasured(console: Console, summary: RunSummary) -> None:
@@ -243,6 +184,17 @@ def _show_unmeasured(console: Console, summary: RunSummary) -> None:
         console.print(f"  {total} x {found.cell}: {reasons[0][0]}{more}")
     if len(rows) > _FINDINGS_SHOWN:
         console.print(f"  and {len(rows) - _FINDINGS_SHOWN} more cells; --json has them all")
+
+
+def _show_remarks(console: Console, summary: RunSummary) -> None:
+    if not summary.remarks:
+        return
+    console.print()
+    console.print(Text("worth knowing", style="bold"))
+    for remark in summary.remarks:
+        share = f"in {remark.trials} of {remark.of} trials, such as: {remark.example}"
+        style = _SEVERITY_STYLE[str(remark.severity)]
+        console.print(Text.assemble("  ", (str(remark.severity), style), f": {share}; {remark.remedy}"))
 
 
 # Findings, devices, dry runs

@@ -164,10 +164,14 @@ def _spawn(argv: list[str]) -> subprocess.Popen[bytes]:
         )
     except FileNotFoundError as error:
         raise DeviceUnfit(f"no program {argv[0]} on this machine", remedy="check the path") from error
-    except OSError as error:
+    except PermissionError as error:
         raise DeviceUnfit(
             f"cannot start {argv[0]}: {error.strerror}",
-            remedy="check that it is executable and built for this CPU",
+            remedy="its folder may be mounted noexec: set workdir in devices.toml to another one",
+        ) from error
+    except OSError as error:
+        raise DeviceUnfit(
+            f"cannot start {argv[0]}: {error.strerror}", remedy="check that it is built for this CPU"
         ) from error
 
 
