@@ -5,18 +5,20 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from orchestrator import registry
 from orchestrator.clock import SYSTEM, Deadline, timestamp
 from orchestrator.conductor import Conductor
+from orchestrator.content_hash import sha256
 from orchestrator.device_lock import device_lock
 from orchestrator.errors import DevbenchError, DeviceUnfit, HostError, Interrupted, StoreError, during
 from orchestrator.fleet import Device
 from orchestrator.grid import unsupported
 from orchestrator.platforms.base import Facts
-from orchestrator.prepare import Prepared, keep_files
+from orchestrator.prepare import Prepared, keep_files, runner_files
 from orchestrator.schedule import Schedule
 from orchestrator.store import SessionRecord, Store
 from orchestrator.tally import Tally
@@ -143,9 +145,11 @@ class _DeviceWork:
 
     def _measure_device(self) -> None:
         identity = registry.transport(self.device.transport).identity(self.device)
-        with device_lock(identity, device=self.device.name, run=self._run_id):
-            with during(f"getting {self.device.name} ready"):
-                conductor = self._open()
+        with device_lock(identity, device=self.device.name, run=self._run_id), ExitStack() as also:
+            conductor = self._open_first()
+            if conductor.hardware_id:
+                hardware = device_lock(conductor.hardware_id, device=self.device.name, run=self._run_id)
+                also.enter_context(hardware)
             try:
                 self._begin_session(conductor)
                 self.result.ending = self._work_through()
@@ -157,6 +161,18 @@ class _DeviceWork:
                 raise
             finally:
                 self._close()
+
+    def _open_first(self) -> Conductor:
+        """The device made ready. One that cannot be is part of the run's story too."""
+        try:
+            with during(f"getting {self.device.name} ready"):
+                return self._open()
+        except StoreError:
+            raise
+        except DevbenchError as error:
+            self._add_session({}, ())
+            self._end_session(f"lost: {error.fact}")
+            raise
 
     def _open(self) -> Conductor:
         prepared = self._shared.prepared
@@ -177,19 +193,11 @@ class _DeviceWork:
 
     def _begin_session(self, conductor: Conductor) -> None:
         """Find out which cells this device runs, and note which it cannot run."""
-        grid = self._shared.prepared.grid(self.device, conductor.facts.cores)
-        runners = {name: self._check_runner(conductor, name) for name in sorted({c.runner for c in grid.cells})}
-        store = self._shared.store
-        store.add_session(
-            SessionRecord(
-                id=self._session,
-                run_id=self._run_id,
-                device=self.device.name,
-                started_at=timestamp(SYSTEM.now()),
-                facts=conductor.facts.as_json() | {"runners": runners},
-                findings=conductor.findings,
-            )
-        )
+        prepared, store = self._shared.prepared, self._shared.store
+        runners = {name: self._ready_runner(conductor, name) for name in prepared.runner_names(self.device)}
+        hashes = {name: facts["files"].get("runner") for name, facts in runners.items()}
+        grid = prepared.grid(self.device, conductor.facts.cores, hashes)
+        self._add_session(conductor.facts.as_json() | {"runners": runners}, conductor.findings)
         store.add_cells(self._run_id, grid.cells)
         for trial in store.trials(self._run_id):
             if trial.cell.device == self.device.name:
@@ -200,11 +208,30 @@ class _DeviceWork:
             lambda observer: observer.device_ready(self.device.name, conductor.facts, conductor.findings, skipped)
         )
 
-    def _check_runner(self, conductor: Conductor, name: str) -> Mapping[str, object]:
+    def _add_session(self, facts: Mapping[str, Any], findings: tuple[Finding, ...]) -> None:
+        record = SessionRecord(
+            id=self._session,
+            run_id=self._run_id,
+            device=self.device.name,
+            started_at=timestamp(SYSTEM.now()),
+            facts=facts,
+            findings=findings,
+        )
+        self._shared.store.add_session(record)
+
+    def _ready_runner(self, conductor: Conductor, name: str) -> dict[str, Any]:
+        """A runner put in place and asked what it is; its files by their hash. One that does not run on this
+        platform is left out here and skipped with the reason later."""
+        if conductor.platform.name not in registry.runner(name).platforms:
+            return {"files": {}}
+        store = self._shared.store
+        earlier = store.runner_hashes(self._run_id, self.device.name).get(name)
         with during(f"checking {name} on {self.device.name}"):
+            files = runner_files(store, name, conductor.facts.machine, earlier)
+            conductor.use_runner(name, files)
             facts, error = conductor.runner_facts(name)
             if error is None:
-                return facts
+                return {**facts, "files": {role: sha256(path) for role, path in files.items()}}
             kind = HostError if self.device.transport == "local" and error.kind == "runtime-missing" else DeviceUnfit
             raise kind(error.message, remedy=error.remedy)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ from orchestrator.clock import SYSTEM, Clock, Deadline, timestamp
 from orchestrator.deploy import Deployment
 from orchestrator.errors import DeviceUnfit, Interrupted, UsageError, during
 from orchestrator.evidence import Asked, judge
-from orchestrator.fleet import Device
+from orchestrator.fleet import Device, Limits
 from orchestrator.plan import Conditions, Measure
 from orchestrator.platforms.base import Facts, Platform
 from orchestrator.runners.base import Command, Places, Reading, Runner, RunnerError
+from orchestrator.transports.base import Completed
 from orchestrator.trial import Finding, Slot, Trial
 
 _CONNECT_S = 60.0
@@ -37,8 +39,6 @@ class Files:
     """By SHA-256."""
     load_models: Mapping[str, Path]
     """By the load's label, such as `model:detector@1f2e3d4c`."""
-    runners: Mapping[str, Mapping[str, Path]]
-    """By runner name (without variant), then by role."""
     inputs: Path | None = None
 
 
@@ -55,28 +55,47 @@ class Conductor:
         self._clock = clock
         kind = registry.transport(device.transport)
         self._python = kind.python(device)
-        self.platform = _platform(device)
+        self._runner_files: dict[str, Mapping[str, Path]] = {}
+        self.platform = platform_of(device)
+        self._held = ExitStack()
         self._transport = kind.open(device, deadline=Deadline.after(_CONNECT_S))
         try:
             self._deployment = Deployment(
                 self._transport, self.platform, device.workdir or kind.default_workdir(device)
             )
             with during(f"probing {device.name}"):
-                self.facts: Facts = self.platform.facts(self._deployment.agent.probe(Deadline.after(_COMMAND_S)))
+                probed = self._deployment.agent.probe(Deadline.after(_COMMAND_S))
+                self.facts: Facts = self.platform.facts(probed, self._ask)
             self._holds, held_findings = self.platform.holds(conditions, self.facts)
+            session_findings = self._held.enter_context(self.platform.session(conditions, self.facts, self._ask))
         except BaseException:
-            self._transport.close()
+            self.close()
             raise
-        self.findings: tuple[Finding, ...] = (*self.platform.fitness(self.facts), *held_findings)
+        self.findings: tuple[Finding, ...] = (*self.platform.fitness(self.facts), *held_findings, *session_findings)
+
+    @property
+    def hardware_id(self) -> str | None:
+        return self._transport.hardware_id
 
     def close(self) -> None:
-        self._transport.close()
+        """Undo what was held, then let go."""
+        try:
+            self._held.close()
+        finally:
+            self._transport.close()
+
+    def _ask(self, argv: Sequence[str]) -> Completed:
+        return self._transport.run(list(argv), deadline=Deadline.after(_COMMAND_S))
+
+    def use_runner(self, name: str, files: Mapping[str, Path]) -> None:
+        """The host files of a runner, by role, for all cells that name it."""
+        self._runner_files[name] = files
 
     def runner_facts(self, name: str) -> tuple[Mapping[str, Any], RunnerError | None]:
         """What the runner says of its runtime on this device, or why it cannot run here."""
         runner = registry.runner(name)
-        command = runner.check_command(self._python, self._runner_places(name, runner))
-        completed = self._transport.run(list(command.argv), deadline=Deadline.after(_COMMAND_S))
+        command = runner.check_command(self._python, self._runner_places(name))
+        completed = self._ask(command.argv)
         facts, error = runner.read_check(completed.stdout.splitlines())
         if completed.exit != 0 and error is None:
             words = completed.stderr.decode("utf-8", "replace").strip().splitlines()
@@ -84,20 +103,22 @@ class Conductor:
             error = RunnerError("internal", message, f"run it by hand: {' '.join(command.argv)}", permanent=True)
         return facts, error
 
-    def sample_now(self) -> Sequence[Mapping[str, Any]]:
-        """Telemetry of half a second, for a look at the device's health."""
-        return self._deployment.agent.sample(_LOOK_S, Deadline.after(_COMMAND_S)).samples
+    def look(self) -> tuple[Sequence[Mapping[str, Any]], str | None]:
+        """Telemetry of half a second, and which limit the device breaks now."""
+        samples = self._deployment.agent.sample(_LOOK_S, Deadline.after(_COMMAND_S)).samples
+        return samples, self.platform.breach(self.device.limits, self.platform.state(samples, self._ask))
 
     def conduct(self, slot: Slot, *, run: str, session: str, stopped: Callable[[], bool]) -> tuple[Trial, bytes]:
         """The slot's trial and the agent's transcript of it."""
         runner = registry.runner(slot.cell.runner)
-        self._cool_down(stopped)
+        before = self._wait_until_fit(stopped)
         started_at, began_s = timestamp(self._clock.now()), self._clock.monotonic_s()
         with during(f"running {slot.cell}"):
             trialling = self._trialling(slot, runner)
             report = self._deployment.agent.run(trialling, stopped)
         if stopped():
             raise Interrupted("stopped", remedy="`devbench run --resume` goes on where it was")
+        states = (before, self._state())
         reading = runner.read(report.stdout, report.stderr)
         asked = Asked(
             slot.cell,
@@ -106,6 +127,7 @@ class Conductor:
             self.device.limits,
             trialling.affinity,
             trialling.holds,
+            tuple(broken for state in states if (broken := self.platform.breach(self.device.limits, state))),
         )
         outcome, reason, findings = judge(asked, report, reading)
         trial = Trial(
@@ -121,14 +143,14 @@ class Conductor:
             summary=reading.summary,
             metrics=dict(reading.metrics) | _child_metrics(report),
             telemetry=telemetry.columns(report),
-            evidence=_evidence(trialling, report, reading),
+            evidence=_evidence(trialling, report, reading) | {"states": [dict(state) for state in states]},
             findings=findings,
         )
         return trial, bytes(report.transcript[:_TRANSCRIPT_MAX])
 
     def _trialling(self, slot: Slot, runner: Runner) -> Trialling:
         cell, measure = slot.cell, self._measure
-        files = self._runner_places(cell.runner, runner)
+        files = self._runner_places(cell.runner)
         inputs = self._deployment.ensure(self._files.inputs) if self._files.inputs else None
         model = self._deployment.ensure(self._files.models[cell.model_sha256])
         beside: Command | None = None
@@ -147,27 +169,35 @@ class Conductor:
             deadline_s=measure.trial_timeout_s,
         )
 
-    def _runner_places(self, name: str, runner: Runner) -> dict[str, str]:
-        base = name.partition(":")[0]
-        files = self._files.runners.get(base) or runner.files()
-        return {role: self._deployment.ensure(path) for role, path in files.items()}
+    def _runner_places(self, name: str) -> dict[str, str]:
+        return {role: self._deployment.ensure(path) for role, path in self._runner_files[name].items()}
 
-    def _cool_down(self, stopped: Callable[[], bool]) -> None:
-        """Wait while the device is hotter than its limit, up to a cap; the trial itself is judged in any case."""
-        limit_c = self.device.limits.temperature_c_max
-        if limit_c is None or not self.facts.sensors:
-            return
+    def _state(self) -> Mapping[str, Any]:
+        """How the device is; nothing is asked when nobody limits it."""
+        if self.device.limits == Limits():
+            return {}
+        samples = self._deployment.agent.sample(0.0, Deadline.after(_COMMAND_S)).samples
+        return self.platform.state(samples, self._ask)
+
+    def _wait_until_fit(self, stopped: Callable[[], bool]) -> Mapping[str, Any]:
+        """Wait while a limit is broken, up to a cap; gives the state in which the trial starts, fit or not."""
         deadline = Deadline.after(_COOL_DOWN_CAP_S, self._clock)
-        threshold_c = limit_c
-        while not deadline.passed and not stopped():
-            hottest = telemetry.temperature_c(self._deployment.agent.sample(0.0, Deadline.after(_COMMAND_S)).samples)
-            if hottest is None or hottest <= threshold_c:
-                return
-            threshold_c = limit_c - _COOL_DOWN_MARGIN_C
+        limits, state = self.device.limits, self._state()
+        while self.platform.breach(limits, state) and not deadline.passed and not stopped():
+            limits = _with_margin(self.device.limits)
             self._clock.sleep(_COOL_DOWN_POLL_S)
+            state = self._state()
+        return state
 
 
-def _platform(device: Device) -> Platform:
+def _with_margin(limits: Limits) -> Limits:
+    """Once too hot, a device cools a little further than the limit, so as not to hover around it."""
+    if limits.temperature_c_max is None:
+        return limits
+    return replace(limits, temperature_c_max=limits.temperature_c_max - _COOL_DOWN_MARGIN_C)
+
+
+def platform_of(device: Device) -> Platform:
     """The device's platform, which must be able to check every limit that is set."""
     name = device.platform or registry.transport(device.transport).platform_name(device)
     if name is None:

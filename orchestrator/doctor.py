@@ -65,7 +65,7 @@ def _examine_one(device: Device) -> Examined:
 
 
 def _examine_free(device: Device) -> Examined:
-    files = Files(models={}, load_models={}, runners={})
+    files = Files(models={}, load_models={})
     conductor = Conductor(device, measure=Measure(), conditions=Conditions(), files=files)
     try:
         return _examine_open(device, conductor)
@@ -77,7 +77,11 @@ def _examine_open(device: Device, conductor: Conductor) -> Examined:
     findings = list(conductor.findings)
     runners: dict[str, Mapping[str, Any]] = {}
     for name in [device.runner] if device.runner else registry.runner_names():
+        runner = registry.runner(name)
+        if conductor.platform.name not in runner.platforms:
+            continue
         try:
+            conductor.use_runner(name, runner.files(name.partition(":")[2], conductor.facts.machine))
             facts, error = conductor.runner_facts(name)
         except DevbenchError as failure:
             findings.append(Finding(f"runner-{name}", Severity.FAIL, failure.fact, failure.remedy))
@@ -93,15 +97,9 @@ def _examine_open(device: Device, conductor: Conductor) -> Examined:
 def _health(device: Device, conductor: Conductor) -> list[Finding]:
     """How the device is at this moment: heat, battery, other programs."""
     findings = []
-    samples = conductor.sample_now()
-    hottest, charge = telemetry.temperature_c(samples), telemetry.battery_percent(samples)
-    limits = device.limits
-    if limits.temperature_c_max is not None and hottest is not None and hottest > limits.temperature_c_max:
-        reason = f"{hottest:.1f} degrees C, and the limit is {limits.temperature_c_max:g}"
-        findings.append(Finding("temperature", Severity.WARN, reason, "let the device cool down"))
-    if limits.battery_percent_min is not None and charge is not None and charge < limits.battery_percent_min:
-        reason = f"battery at {charge:g} %, and the limit is {limits.battery_percent_min:g} %"
-        findings.append(Finding("battery", Severity.WARN, reason, "charge the device"))
+    samples, broken = conductor.look()
+    if broken:
+        findings.append(Finding("limit", Severity.WARN, broken, "let the device cool down, or charge it"))
     busy = telemetry.busy_cpus(samples)
     if busy is not None and busy > _BUSY_PER_CORE * conductor.facts.cores:
         reason = f"{busy:.1f} of {conductor.facts.cores} CPUs are busy with other programs"

@@ -31,6 +31,8 @@ class Asked:
     limits: Limits
     affinity_mask: str | None
     holds: Sequence[Hold]
+    breaches: tuple[str, ...] = ()
+    """Limits that the device broke right before or right after the trial, in words."""
 
 
 def judge(asked: Asked, report: Report, reading: Reading) -> tuple[Outcome, str | None, tuple[Finding, ...]]:
@@ -306,6 +308,11 @@ def _holds(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding]:
         yield _warn("hold-not-restored", "a held setting could not be put back", "see the trial's log")
 
 
+def _states(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding]:
+    for reason in asked.breaches:
+        yield _reject("limit", reason, "let the device rest, or change its limits in devices.toml")
+
+
 def _limits(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding]:
     hottest, lowest = telemetry.temperature_c(report.samples), telemetry.battery_percent(report.samples)
     limit_c, limit_percent = asked.limits.temperature_c_max, asked.limits.battery_percent_min
@@ -350,4 +357,4 @@ def _frequency(asked: Asked, report: Report, reading: Reading) -> Iterator[Findi
         )
 
 
-_RULES = (_content, _delegate, _threads, _affinity, _count, _load, _holds, _limits, _neighbours, _frequency)
+_RULES = (_content, _delegate, _threads, _affinity, _count, _load, _holds, _limits, _states, _neighbours, _frequency)

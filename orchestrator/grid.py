@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from orchestrator.errors import UsageError
@@ -17,7 +17,6 @@ from orchestrator.trial import Cell
 
 CELLS_MAX = 10_000
 SLOTS_MAX = 1_000_000
-_DEFAULT_RUNNER = "litert_runner"
 _ASSUMED_CORES = 4
 _OVERHEAD_S = 0.6
 
@@ -57,15 +56,14 @@ def expand(
     models: Sequence[Model],
     load_models: Mapping[str, Model],
     cores: int | None,
-    runner_sha256: Callable[[str], str | None],
+    runners: Mapping[str, str | None],
 ) -> Grid:
-    """Every combination the plan asks of this device."""
+    """Every combination the plan asks of this device; `runners` has the hash of each runner where it is known."""
     counted = cores or _ASSUMED_CORES
     sweep = plan.sweep
     loads = sweep.loads or auto_loads(counted)
-    runners = sweep.runners or (device.runner or _DEFAULT_RUNNER,)
     threads = sweep.threads or auto_threads(counted)
-    axes = (models, runners, sweep.delegates, threads, sweep.affinity, loads)
+    axes = (models, list(runners), sweep.delegates, threads, sweep.affinity, loads)
     _refuse_absurd(device, [len(axis) for axis in axes], plan.measure)
     cells = [
         Cell(
@@ -73,7 +71,7 @@ def expand(
             model=model.name,
             model_sha256=model.sha256,
             runner=runner,
-            runner_sha256=runner_sha256(runner),
+            runner_sha256=runners[runner],
             delegate=delegate,
             threads=count,
             affinity=affinity,
@@ -104,6 +102,8 @@ def _refuse_absurd(device: Device, lengths: Sequence[int], measure: Measure) -> 
 def unsupported(cell: Cell, *, device: Device, facts: Facts, platform: Platform, runner: Runner) -> str | None:
     """Why this device cannot run the cell, known before any try; None when it can."""
     variant = cell.runner.partition(":")[2]
+    if platform.name not in runner.platforms:
+        return f"{cell.runner} does not run on {platform.name} (it runs on {', '.join(runner.platforms)})"
     if variant and variant not in runner.variants:
         offered = ", ".join(runner.variants) or "none"
         return f"{cell.runner.partition(':')[0]} has no variant {variant} (it has: {offered})"

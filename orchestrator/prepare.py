@@ -12,7 +12,7 @@ from typing import Any
 from orchestrator import __version__, registry
 from orchestrator.bundled import bundled_models
 from orchestrator.clock import SYSTEM
-from orchestrator.conductor import Files
+from orchestrator.conductor import Files, platform_of
 from orchestrator.content_hash import sha256
 from orchestrator.errors import ModelError, StoreError, UsageError
 from orchestrator.fleet import Device, Limits
@@ -32,8 +32,6 @@ class Inventory:
     models: tuple[Model, ...]
     load_models: Mapping[str, Model]
     """By the load as the plan has it, such as `model:detector.tflite`."""
-    runners: Mapping[str, Mapping[str, Path]]
-    """By runner name (without variant), then by role."""
     inputs: Path | None
 
     def files(self) -> Files:
@@ -41,7 +39,6 @@ class Inventory:
         return Files(
             models={model.sha256: model.path for model in self.models},
             load_models={load_label(load, self.load_models): model.path for load, model in self.load_models.items()},
-            runners=self.runners,
             inputs=self.inputs,
         )
 
@@ -57,44 +54,51 @@ class Prepared:
     stored_cells: Mapping[str, tuple[Cell, ...]] = field(default_factory=dict)
     """The cells of devices that an earlier session of this run has begun with."""
 
-    def grid(self, device: Device, cores: int | None) -> Grid:
-        """The cells of a device, given its number of cores (None: not known)."""
+    def grid(self, device: Device, cores: int | None, runners: Mapping[str, str | None]) -> Grid:
+        """The cells of a device, given its cores (None: not known) and the hashes of its runners."""
         if device.name in self.stored_cells:
             return Grid(device, self.stored_cells[device.name])
-        runners = self.inventory.runners
-
-        def runner_sha256(name: str) -> str:
-            return sha256(next(iter(runners[name.partition(":")[0]].values())))
-
         return expand(
             self.plan,
             device,
             models=self.inventory.models,
             load_models=self.inventory.load_models,
             cores=cores,
-            runner_sha256=runner_sha256,
+            runners=runners,
         )
+
+    def runner_names(self, device: Device) -> tuple[str, ...]:
+        """What runs on the device: what the plan says, or the device, or its platform."""
+        return self.plan.sweep.runners or (device.runner or platform_of(device).default_runner,)
 
 
 def prepare(plan: Plan, devices: Sequence[Device]) -> Prepared:
     """Check everything that can be checked on the host. Raises on the first thing that is wrong."""
     _refuse_unsupported_collection(plan)
     _refuse_one_device_twice(devices)
-    runners = {name.partition(":")[0] for device in devices for name in _runner_names(plan, device)}
     inventory = Inventory(
         models=find_models(plan.sweep.models or [str(path) for path in bundled_models()], plan.folder),
         load_models=_load_models(plan),
-        runners={name: registry.runner(name).files() for name in sorted(runners)},
         inputs=_inputs(plan),
     )
     prepared = Prepared(_new_record(plan, devices), plan, tuple(devices), inventory)
     for device in devices:
-        prepared.grid(device, registry.transport(device.transport).cores(device))
+        for name in prepared.runner_names(device):
+            registry.runner(name)
+        cores = registry.transport(device.transport).cores(device)
+        prepared.grid(device, cores, dict.fromkeys(prepared.runner_names(device)))
     return prepared
 
 
-def _runner_names(plan: Plan, device: Device) -> Sequence[str]:
-    return plan.sweep.runners or (device.runner or "litert_runner",)
+def runner_files(store: Store, name: str, machine: str, earlier: Mapping[str, Any] | None) -> dict[str, Path]:
+    """The files of a runner for such a machine, by role, from the store: those an earlier session of the run used,
+    or those that are installed now, kept from then on."""
+    if earlier:
+        return {role: _blob(store, digest) for role, digest in earlier.items()}
+    installed = registry.runner(name).files(name.partition(":")[2], machine)
+    for path in installed.values():
+        store.keep_blob(path)
+    return {role: _blob(store, sha256(path)) for role, path in installed.items()}
 
 
 def _refuse_unsupported_collection(plan: Plan) -> None:
@@ -177,16 +181,12 @@ def _device_from_json(content: Mapping[str, Any]) -> Device:
 def keep_files(store: Store, prepared: Prepared) -> Prepared:
     """The run with its files kept in the store, and measured from there: editing a file changes no run under way."""
     inventory = prepared.inventory
-    models = [*inventory.models, *inventory.load_models.values()]
-    runner_files = [path for roles in inventory.runners.values() for path in roles.values()]
-    for path in [*(model.path for model in models), *runner_files, *([inventory.inputs] if inventory.inputs else [])]:
+    paths = [model.path for model in (*inventory.models, *inventory.load_models.values())]
+    for path in [*paths, *([inventory.inputs] if inventory.inputs else [])]:
         store.keep_blob(path)
     kept = {
         "models": [[model.name, model.sha256] for model in inventory.models],
         "load_models": {load: [model.name, model.sha256] for load, model in inventory.load_models.items()},
-        "runners": {
-            name: {role: sha256(path) for role, path in roles.items()} for name, roles in inventory.runners.items()
-        },
         "inputs": sha256(inventory.inputs) if inventory.inputs else None,
     }
     record = replace(prepared.record, fleet={**prepared.record.fleet, "files": kept})
@@ -198,10 +198,6 @@ def _kept_inventory(store: Store, kept: Mapping[str, Any]) -> Inventory:
         models=tuple(Model(name, _blob(store, digest), digest) for name, digest in kept["models"]),
         load_models={
             load: Model(name, _blob(store, digest), digest) for load, (name, digest) in kept["load_models"].items()
-        },
-        runners={
-            name: {role: _blob(store, digest) for role, digest in roles.items()}
-            for name, roles in kept["runners"].items()
         },
         inputs=_blob(store, kept["inputs"]) if kept["inputs"] else None,
     )

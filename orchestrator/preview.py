@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from orchestrator import registry
+from orchestrator.content_hash import sha256
 from orchestrator.errors import StoreError
 from orchestrator.fleet import Device
-from orchestrator.grid import trial_estimate_s
+from orchestrator.grid import Grid, trial_estimate_s
 from orchestrator.prepare import Prepared
 from orchestrator.schedule import block_slots
 from orchestrator.store import open_store
@@ -48,7 +50,7 @@ class Preview:
 def preview(prepared: Prepared, store_place: str) -> Preview:
     """What `prepared` would do. Devices run side by side, so the slowest one sets the time."""
     measure, seed = prepared.plan.measure, prepared.record.seed
-    grids = [prepared.grid(device, _cores(device, store_place)) for device in prepared.devices]
+    grids = [_grid(prepared, device, store_place) for device in prepared.devices]
     notes = [
         f"{grid.device.name}: its number of cores is not known yet; threads and loads assume 4"
         for grid in grids
@@ -68,17 +70,26 @@ def preview(prepared: Prepared, store_place: str) -> Preview:
     return Preview(cells, blocks, measure.blocks_max, seed, drawn, seconds, tuple(notes))
 
 
-def _cores(device: Device, store_place: str) -> int | None:
-    """From the address, or from when the device was last measured."""
-    known = registry.transport(device.transport).cores(device)
-    if known is not None:
-        return known
+def _grid(prepared: Prepared, device: Device, store_place: str) -> Grid:
+    """From what the address tells, or from when the device was last measured."""
+    kind, facts = registry.transport(device.transport), _last_facts(device, store_place)
+    cores, machine = kind.cores(device) or facts.get("cores"), kind.machine(device) or facts.get("machine")
+    runners = {name: _runner_sha256(name, machine) for name in prepared.runner_names(device)}
+    return prepared.grid(device, cores, runners)
+
+
+def _runner_sha256(name: str, machine: str | None) -> str | None:
+    if machine is None:
+        return None
+    return sha256(registry.runner(name).files(name.partition(":")[2], machine)["runner"])
+
+
+def _last_facts(device: Device, store_place: str) -> Mapping[str, Any]:
     try:
         store = open_store(store_place, create=False)
     except StoreError:
-        return None
+        return {}
     try:
-        facts = store.last_facts(device.name)
+        return store.last_facts(device.name) or {}
     finally:
         store.close()
-    return None if facts is None else int(facts["cores"])

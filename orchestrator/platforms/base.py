@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from orchestrator.fleet import Limits
 from orchestrator.plan import Conditions
+from orchestrator.transports.base import Completed
 from orchestrator.trial import Finding
 
 
@@ -66,25 +69,46 @@ class Hold:
     value: str
 
 
+Ask = Callable[[Sequence[str]], Completed]
+"""Runs a short command on the device, within a deadline of the conductor's."""
+
+
 class Platform(Protocol):
     """What a platform registers under `devbench.platforms`."""
+
+    @property
+    def name(self) -> str:
+        """What devices.toml calls it."""
 
     @property
     def limits(self) -> Sequence[str]:
         """The keys of `limits` it can check."""
 
     @property
+    def default_runner(self) -> str:
+        """What runs there when nobody says otherwise."""
+
+    @property
     def machine_command(self) -> Sequence[str]:
         """Prints the machine name, so that the agent of the right architecture is pushed."""
 
-    def facts(self, probed: Mapping[str, Any]) -> Facts:
-        """What the agent's probe means."""
+    def facts(self, probed: Mapping[str, Any], ask: Ask) -> Facts:
+        """What the device is: the agent's probe, and what else can be asked."""
 
     def affinity_mask(self, affinity: str, facts: Facts) -> str | None:
         """The hexadecimal mask for `any` (none), `big`, `mid`, `little` or a mask; ValueError where there is none."""
 
     def holds(self, conditions: Conditions, facts: Facts) -> tuple[tuple[Hold, ...], tuple[Finding, ...]]:
         """What the agent holds during a trial, and what was asked but is not permitted here."""
+
+    def session(self, conditions: Conditions, facts: Facts, ask: Ask) -> AbstractContextManager[tuple[Finding, ...]]:
+        """Holds for a whole session what no file can: applied, read back, and undone in reverse whatever happens."""
+
+    def state(self, samples: Sequence[Mapping[str, Any]], ask: Ask) -> Mapping[str, Any]:
+        """How the device is now, as far as limits are about it: temperature, battery, thermal status."""
+
+    def breach(self, limits: Limits, state: Mapping[str, Any]) -> str | None:
+        """Which limit the state breaks, in words; None when all hold."""
 
     def fitness(self, facts: Facts) -> tuple[Finding, ...]:
         """What about this device makes its numbers harder to trust."""

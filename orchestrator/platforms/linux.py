@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from orchestrator import telemetry
+from orchestrator.fleet import Limits
 from orchestrator.plan import GOVERNOR_AS_FOUND, Conditions
-from orchestrator.platforms.base import Cluster, Facts, Hold
+from orchestrator.platforms.base import Ask, Cluster, Facts, Hold
 from orchestrator.trial import Finding, Severity
 
 _GOVERNOR_PATH = "/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor"
@@ -15,10 +18,12 @@ _GOVERNOR_PATH = "/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor"
 class LinuxPlatform:
     """Reads what the kernel shows; holds the governor where permitted."""
 
+    name = "linux"
     limits = ("temperature_c_max", "battery_percent_min")
+    default_runner = "litert_runner"
     machine_command = ("uname", "-m")
 
-    def facts(self, probed: Mapping[str, Any]) -> Facts:
+    def facts(self, probed: Mapping[str, Any], ask: Ask) -> Facts:
         cpus = probed.get("cpus") or []
         governors = sorted({cpu["governor"] for cpu in cpus if cpu.get("governor")})
         zones = [str(zone["name"]) for zone in probed.get("thermal") or [] if zone.get("temp_mc") is not None]
@@ -61,6 +66,24 @@ class LinuxPlatform:
             return (), (_not_held(wanted, "only root may change it"),)
         cpus = [cpu for cluster in facts.clusters for cpu in cluster.cpus]
         return tuple(Hold(_GOVERNOR_PATH.format(cpu=cpu), wanted) for cpu in cpus), ()
+
+    def session(self, conditions: Conditions, facts: Facts, ask: Ask) -> AbstractContextManager[tuple[Finding, ...]]:
+        """Nothing: what Linux lets us hold are files, which the agent holds for each trial."""
+        return nullcontext(())
+
+    def state(self, samples: Sequence[Mapping[str, Any]], ask: Ask) -> Mapping[str, Any]:
+        return {
+            "temperature_c": telemetry.temperature_c(samples),
+            "battery_percent": telemetry.battery_percent(samples),
+        }
+
+    def breach(self, limits: Limits, state: Mapping[str, Any]) -> str | None:
+        hottest, charge = state.get("temperature_c"), state.get("battery_percent")
+        if limits.temperature_c_max is not None and hottest is not None and hottest > limits.temperature_c_max:
+            return f"{hottest:.1f} degrees C, and the limit is {limits.temperature_c_max:g}"
+        if limits.battery_percent_min is not None and charge is not None and charge < limits.battery_percent_min:
+            return f"battery at {charge:g} %, and the limit is {limits.battery_percent_min:g} %"
+        return None
 
     def fitness(self, facts: Facts) -> tuple[Finding, ...]:
         findings = []

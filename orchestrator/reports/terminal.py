@@ -118,6 +118,8 @@ def _show_header(console: Console, record: RunRecord, sessions: Sequence[Session
 
 def facts_text(facts: Mapping[str, Any]) -> str:
     """`AMD EPYC, 2 cores, 23.5 GiB, Linux 6.18, virtual machine (KVM)`."""
+    if not facts:
+        return "not reached"
     memory_kb = facts.get("memory_kb")
     parts = [
         facts.get("cpu_model") or facts.get("machine"),

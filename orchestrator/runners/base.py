@@ -63,8 +63,15 @@ class Runner(Protocol):
     def delegates(self) -> Sequence[str]:
         """The delegates it can run."""
 
-    def files(self) -> Mapping[str, Path]:
-        """Its own files on the host by role, to be pushed."""
+    @property
+    def platforms(self) -> Sequence[str]:
+        """The platforms it runs on."""
+
+    def files(self, variant: str, machine: str) -> Mapping[str, Path]:
+        """Its files on the host for a device whose machine name this is, by role, to be pushed.
+
+        The role `runner` is the program itself: its hash is part of the cell. HostError where there is none.
+        """
 
     def check_command(self, python: str, files: Mapping[str, str]) -> Command:
         """Ends with 0 and a line of facts when the device can run it."""

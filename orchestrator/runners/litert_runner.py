@@ -23,8 +23,9 @@ class LitertRunner:
 
     variants = ("zero-copy",)
     delegates = ("xnnpack", "cpu")
+    platforms = ("linux",)
 
-    def files(self) -> Mapping[str, Path]:
+    def files(self, variant: str, machine: str) -> Mapping[str, Path]:
         return {"runner": Path(device_agents.__file__).with_name("litert_runner.py")}
 
     def check_command(self, python: str, files: Mapping[str, str]) -> Command:

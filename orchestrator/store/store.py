@@ -179,13 +179,20 @@ class Store:
             for row in rows
         ]
 
+    def runner_hashes(self, run_id: str, device: str) -> Mapping[str, Mapping[str, str]]:
+        """The files of each runner, by role, that this run has used on the device."""
+        for session in self.sessions(run_id):
+            if session.device == device and session.facts:
+                runners = session.facts.get("runners") or {}
+                return {name: facts["files"] for name, facts in runners.items() if facts.get("files")}
+        return {}
+
     def last_facts(self, device: str) -> Mapping[str, Any] | None:
         """What the device was when it was last measured."""
         query = sa.select(schema.sessions.c.facts).where(schema.sessions.c.device == device)
-        query = query.order_by(schema.sessions.c.started_at.desc()).limit(1)
+        query = query.order_by(schema.sessions.c.started_at.desc())
         with self._read() as connection:
-            facts: Mapping[str, Any] | None = connection.execute(query).scalar()
-            return facts
+            return next((facts for facts in connection.execute(query).scalars() if facts), None)
 
     # Trials
 

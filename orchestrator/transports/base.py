@@ -67,6 +67,10 @@ class Transport(Protocol):
     def pull(self, source: str, target: Path, *, deadline: Deadline) -> None:
         """Copy a file from the device. A torn copy never has the name `target`."""
 
+    @property
+    def hardware_id(self) -> str | None:
+        """Names the hardware itself, where the device tells: one phone under two addresses has one."""
+
     def close(self) -> None:
         """Let go of the device and of everything started on it."""
 
@@ -89,6 +93,9 @@ class TransportKind(Protocol):
 
     def cores(self, device: Device) -> int | None:
         """The number of cores where it is known without touching the device."""
+
+    def machine(self, device: Device) -> str | None:
+        """The machine name (`uname -m`) where it is known without touching the device."""
 
     def python(self, device: Device) -> str:
         """The Python that runs Python runners on the device."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import platform
 import selectors
 import shutil
 import signal
@@ -41,6 +42,9 @@ class LocalKind:
 
     def cores(self, device: Device) -> int | None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+
+    def machine(self, device: Device) -> str | None:
+        return platform.machine()
 
     def python(self, device: Device) -> str:
         return sys.executable
@@ -121,6 +125,8 @@ class LocalProcess:
 
 class LocalTransport:
     """Runs commands and copies files on this machine."""
+
+    hardware_id: str | None = None
 
     def __init__(self) -> None:
         self._started: list[LocalProcess] = []

@@ -353,3 +353,36 @@ def test_export_and_import_round_trip(workplace: Workplace) -> None:
     assert workplace.devbench("show", "trials.jsonl", "--json").json["cells"] == here
     again = workplace.devbench("export", "--store", "other")
     assert [json.loads(line) for line in again.stdout.splitlines()] == workplace.exported()
+
+
+def test_a_device_that_cannot_be_reached_is_part_of_the_runs_story(workplace: Workplace) -> None:
+    """The run is kept with the reason, and show tells it later."""
+    workplace.write("file", "x")
+    fleet = f'[[device]]\nname = "broken"\ntransport = "local"\nworkdir = "{workplace.folder}/file/x"\n'
+    workplace.write("devices.toml", fleet)
+    assert workplace.devbench("run", "--plan", workplace.quick_plan(), "--quiet").status == 4
+    shown = workplace.devbench("show")
+    assert shown.status == 0
+    assert "broken: not reached" in shown.stdout
+    assert "The work ended early: lost: cannot copy" in shown.stdout
+
+
+def test_devices_leaves_a_device_alone_while_it_is_measured(workplace: Workplace) -> None:
+    """Looking would disturb the measurement: the device is said to be busy."""
+    process = workplace.start("run", "--plan", workplace.quick_plan(blocks="40:40"), "--quiet")
+    wait_for_trials(workplace, 1)
+    done = workplace.devbench("devices")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=10)
+    assert done.status == 4
+    assert "this-machine is busy: run 20" in done.stdout
+
+
+def test_a_closed_pipe_does_not_end_the_run(workplace: Workplace) -> None:
+    """`devbench run 2>&1 | head -1` still measures everything."""
+    process = workplace.start("run", "--plan", workplace.quick_plan(blocks="3:3"))
+    assert process.stderr
+    process.stderr.readline()
+    process.stderr.close()
+    assert process.wait(60) == 0
+    assert len(workplace.exported()) == 3

@@ -56,14 +56,16 @@ def sensor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def a_slot() -> Slot:
-    runner = sha256(LITERT_RUNNER.files()["runner"])
+    runner = sha256(LITERT_RUNNER.files("", "x86_64")["runner"])
     return Slot(Cell("here", "tiny", sha256(TINY), "litert_runner", runner, "xnnpack", 1, "any", "idle"), 0, 0)
 
 
 def a_conductor(tmp_path: Path, limits: Limits, clock: SystemClock) -> Conductor:
     device = Device("here", "local", workdir=str(tmp_path / "device"), limits=limits)
-    files = Files(models={sha256(TINY): TINY}, load_models={}, runners={})
-    return Conductor(device, measure=QUICK, conditions=Conditions(), files=files, clock=clock)
+    files = Files(models={sha256(TINY): TINY}, load_models={})
+    conductor = Conductor(device, measure=QUICK, conditions=Conditions(), files=files, clock=clock)
+    conductor.use_runner("litert_runner", LITERT_RUNNER.files("", conductor.facts.machine))
+    return conductor
 
 
 def test_a_hot_device_is_left_to_cool(tmp_path: Path, sensor: Path) -> None:

@@ -13,14 +13,20 @@ from orchestrator.fleet import Device
 from orchestrator.grid import Grid, auto_loads, auto_threads, expand, load_label, trial_estimate_s, unsupported
 from orchestrator.model_files import Model
 from orchestrator.plan import Measure, Plan, Sweep
+from orchestrator.platforms.base import Facts
 from orchestrator.platforms.linux import LINUX
 from orchestrator.runners.litert_runner import LITERT_RUNNER
+from orchestrator.transports.base import Completed
 from orchestrator.trial import Cell
 from tests.unit.trial_factory import make_cell
 
 DEVICE = Device("board", "local")
 MODELS = (Model("a", Path("/m/a.tflite"), "aa" * 32), Model("b", Path("/m/b.tflite"), "bb" * 32))
 EIGHT_CORES = {"cpus": [{"id": cpu, "capacity": 1024 if cpu >= 4 else 400} for cpu in range(8)]}
+
+
+def facts_of_eight_cores() -> Facts:
+    return LINUX.facts(EIGHT_CORES, lambda argv: Completed(1, b"", b""))
 
 
 def grid(
@@ -39,7 +45,7 @@ def grid(
         models=models,
         load_models=load_models or {},
         cores=cores,
-        runner_sha256=lambda name: f"hash of {name}",
+        runners={name: f"hash of {name}" for name in sweep.runners or ("litert_runner",)},
     )
 
 
@@ -102,13 +108,6 @@ class TestProduct:
     def test_what_is_asked_twice_is_measured_once(self) -> None:
         """A repeated value adds no cell."""
         assert len(grid(Sweep(threads=(2, 2, 1), loads=("idle", "idle")), models=MODELS[:1]).cells) == 2
-
-    def test_the_devices_runner_stands_in_where_the_plan_names_none(self) -> None:
-        """The plan's own choice wins over it."""
-        device = Device("board", "local", runner="special")
-        open_plan, closed_plan = Sweep(threads=(1,)), Sweep(threads=(1,), runners=("litert_runner",))
-        assert {cell.runner for cell in grid(open_plan, device=device).cells} == {"special"}
-        assert {cell.runner for cell in grid(closed_plan, device=device).cells} == {"litert_runner"}
 
     def test_a_model_as_load_is_labelled_by_name_and_content(self) -> None:
         """A path means nothing in a report a month later."""
@@ -183,14 +182,20 @@ UNSUPPORTED = {
 @pytest.mark.parametrize(("cell", "reason"), UNSUPPORTED.values(), ids=UNSUPPORTED)
 def test_what_a_device_cannot_run_is_known_beforehand(cell: Cell, reason: str | None) -> None:
     """The reason is stored with the skipped cell."""
-    found = unsupported(cell, device=DEVICE, facts=LINUX.facts(EIGHT_CORES), platform=LINUX, runner=LITERT_RUNNER)
+    found = unsupported(
+        cell,
+        device=DEVICE,
+        facts=facts_of_eight_cores(),
+        platform=LINUX,
+        runner=LITERT_RUNNER,
+    )
     assert found == reason
 
 
 def test_delegates_of_the_device_are_a_limit() -> None:
     """devices.toml may know that a delegate is broken there."""
     device = Device("board", "local", delegates=("cpu",))
-    facts = LINUX.facts(EIGHT_CORES)
+    facts = facts_of_eight_cores()
     reasons = [
         unsupported(make_cell(delegate=delegate), device=device, facts=facts, platform=LINUX, runner=LITERT_RUNNER)
         for delegate in ("xnnpack", "cpu")

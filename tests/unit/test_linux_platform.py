@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from orchestrator.fleet import Limits
 from orchestrator.plan import Conditions
 from orchestrator.platforms.base import Cluster, Facts, Hold
 from orchestrator.platforms.linux import LINUX
+from orchestrator.transports.base import Completed
 from orchestrator.trial import Finding, Severity
 
 RECORDED = json.loads((Path(__file__).parents[1] / "data" / "agent" / "probe.json").read_text(encoding="utf-8"))
@@ -43,6 +46,14 @@ def phone(**changes: Any) -> dict[str, Any]:
     }
 
 
+def no_question(argv: Sequence[str]) -> Completed:
+    raise AssertionError(f"Linux asks nothing beyond the probe, but asked {argv}")
+
+
+def facts_of(probed: Mapping[str, Any]) -> Facts:
+    return LINUX.facts(probed, no_question)
+
+
 def without(key: str) -> list[dict[str, Any]]:
     return [{name: value for name, value in cpu.items() if name != key} for cpu in phone()["cpus"]]
 
@@ -50,7 +61,7 @@ def without(key: str) -> list[dict[str, Any]]:
 class TestFacts:
     def test_the_recorded_probe_of_a_virtual_machine(self) -> None:
         """What the real agent said on a real machine: two equal CPUs, no cpufreq, no sensors."""
-        facts = LINUX.facts(RECORDED)
+        facts = facts_of(RECORDED)
         assert (facts.machine, facts.cpu_model, facts.cores) == ("x86_64", "AMD EPYC", 2)
         assert facts.clusters == (Cluster("big", (0, 1), None, 1024),)
         assert (facts.governor, facts.sensors, facts.virtualisation) == (None, (), "unnamed")
@@ -59,7 +70,7 @@ class TestFacts:
 
     def test_a_board_is_named_by_its_device_tree(self) -> None:
         """`ARMv8` says nothing; sensors that cannot be read are no sensors."""
-        facts = LINUX.facts(phone())
+        facts = facts_of(phone())
         assert (facts.cpu_model, facts.sensors, facts.governor) == ("ACME Board 8", ("cpu-thermal",), "schedutil")
         assert facts.virtualisation is None
 
@@ -67,7 +78,7 @@ class TestFacts:
         """One cluster may have been left on another governor."""
         probed = phone()
         probed["cpus"][7]["governor"] = "performance"
-        assert LINUX.facts(probed).governor == "performance, schedutil"
+        assert facts_of(probed).governor == "performance, schedutil"
 
     @pytest.mark.parametrize(
         ("found", "name"),
@@ -80,16 +91,16 @@ class TestFacts:
     )
     def test_a_vendor_alone_makes_no_virtual_machine(self, found: dict[str, Any] | None, name: str | None) -> None:
         """Every machine has a vendor; the CPU's flag or a hypervisor's type tells."""
-        assert LINUX.facts(phone(hypervisor=found)).virtualisation == name
+        assert facts_of(phone(hypervisor=found)).virtualisation == name
 
     def test_an_empty_probe_is_one_unknown_core(self) -> None:
         """A kernel that shows nothing is still a device."""
-        facts = LINUX.facts({})
+        facts = facts_of({})
         assert (facts.machine, facts.kernel, facts.cores, facts.clusters) == ("unknown", "unknown", 1, ())
 
     def test_facts_can_be_stored(self) -> None:
         """They go to the store with the session."""
-        assert json.loads(json.dumps(LINUX.facts(phone()).as_json()))["clusters"][0] == {
+        assert json.loads(json.dumps(facts_of(phone()).as_json()))["clusters"][0] == {
             "name": "big",
             "cpus": [7],
             "max_khz": 2_910_000,
@@ -104,18 +115,18 @@ class TestClusters:
     @pytest.mark.parametrize("missing", ["none", "capacity", "max_khz"])
     def test_capacity_or_else_frequency_tells_the_kinds_apart(self, missing: str) -> None:
         """Fastest first, whichever of the two the kernel shows."""
-        facts = LINUX.facts(phone(cpus=without(missing)))
+        facts = facts_of(phone(cpus=without(missing)))
         assert tuple((cluster.name, cluster.cpus) for cluster in facts.clusters) == EXPECTED
 
     def test_two_kinds_are_big_and_little(self) -> None:
         """There is no mid between two."""
         cpus = [{"id": cpu, "capacity": 1024 if cpu >= 4 else 400} for cpu in range(8)]
-        assert [cluster.name for cluster in LINUX.facts(phone(cpus=cpus)).clusters] == ["big", "little"]
+        assert [cluster.name for cluster in facts_of(phone(cpus=cpus)).clusters] == ["big", "little"]
 
     def test_four_kinds_have_two_mids(self) -> None:
         """From the fastest down."""
         cpus = [{"id": cpu, "capacity": 1024 - 100 * cpu} for cpu in range(4)]
-        clusters = LINUX.facts(phone(cpus=cpus)).clusters
+        clusters = facts_of(phone(cpus=cpus)).clusters
         assert [(cluster.name, cluster.cpus) for cluster in clusters] == [
             ("big", (0,)),
             ("mid", (1,)),
@@ -126,17 +137,17 @@ class TestClusters:
     def test_where_the_kernel_tells_capacity_frequency_splits_nothing(self) -> None:
         """A core that may boost a little higher is not another kind of core."""
         cpus = [{"id": cpu, "capacity": 1024, "max_khz": 5_000_000 + 100_000 * (cpu == 3)} for cpu in range(4)]
-        assert [cluster.cpus for cluster in LINUX.facts(phone(cpus=cpus)).clusters] == [(0, 1, 2, 3)]
+        assert [cluster.cpus for cluster in facts_of(phone(cpus=cpus)).clusters] == [(0, 1, 2, 3)]
 
     def test_offline_cpus_leave_holes(self) -> None:
         """CPU numbers are kept, not counted."""
         cpus = [cpu for cpu in phone()["cpus"] if cpu["id"] not in (1, 5)]
-        clusters = LINUX.facts(phone(cpus=cpus)).clusters
+        clusters = facts_of(phone(cpus=cpus)).clusters
         assert [cluster.cpus for cluster in clusters] == [(7,), (4, 6), (0, 2, 3)]
 
 
 class TestAffinity:
-    FACTS = LINUX.facts(phone())
+    FACTS = facts_of(phone())
 
     @pytest.mark.parametrize(
         ("affinity", "mask"),
@@ -150,7 +161,7 @@ class TestAffinity:
         ("affinity", "facts", "message"),
         [
             ("100", FACTS, "mask 100 names CPUs this device does not have (it has ff)"),
-            ("mid", LINUX.facts(RECORDED), "no mid cluster on this device (it has big)"),
+            ("mid", facts_of(RECORDED), "no mid cluster on this device (it has big)"),
         ],
     )
     def test_what_the_device_lacks_is_refused(self, affinity: str, facts: Facts, message: str) -> None:
@@ -167,11 +178,11 @@ REMEDY = "run as root on a device with cpufreq, or leave governor out of [condit
 class TestHolds:
     def test_nothing_asked_is_nothing_held(self) -> None:
         """The governor stays as it was found."""
-        assert LINUX.holds(Conditions(), LINUX.facts(phone())) == ((), ())
+        assert LINUX.holds(Conditions(), facts_of(phone())) == ((), ())
 
     def test_root_holds_the_governor_of_every_cpu(self) -> None:
         """One file a CPU."""
-        holds, findings = LINUX.holds(PERFORMANCE, LINUX.facts(phone()))
+        holds, findings = LINUX.holds(PERFORMANCE, facts_of(phone()))
         path = "/sys/devices/system/cpu/cpu{}/cpufreq/scaling_governor"
         assert set(holds) == {Hold(path.format(cpu), "performance") for cpu in range(8)}
         assert len(holds) == 8
@@ -195,7 +206,7 @@ class TestHolds:
     )
     def test_what_cannot_be_held_is_said(self, changes: dict[str, Any], why: str) -> None:
         """A warning with the reason; nothing is pretended."""
-        holds, findings = LINUX.holds(PERFORMANCE, LINUX.facts(phone(**changes)))
+        holds, findings = LINUX.holds(PERFORMANCE, facts_of(phone(**changes)))
         assert holds == ()
         assert findings == (
             Finding(
@@ -209,7 +220,7 @@ class TestHolds:
 
 class TestFitness:
     def reasons(self, **changes: Any) -> dict[str, tuple[Severity, str]]:
-        found = LINUX.fitness(LINUX.facts(phone(**changes)))
+        found = LINUX.fitness(facts_of(phone(**changes)))
         return {finding.rule: (finding.severity, finding.reason) for finding in found}
 
     def test_a_board_at_full_clock_with_sensors_is_fit(self) -> None:
@@ -223,7 +234,7 @@ class TestFitness:
 
     def test_a_virtual_machine_is_noted_with_all_it_hides(self) -> None:
         """The recorded one: no clock, no sensors, other guests."""
-        found = LINUX.fitness(LINUX.facts(RECORDED))
+        found = LINUX.fitness(facts_of(RECORDED))
         assert {finding.rule: finding.reason for finding in found} == {
             "virtual": "a virtual machine: other guests may take time away from it",
             "no-cpufreq": ("CPU frequency is neither readable nor controllable (no cpufreq in this virtual machine)"),
@@ -242,3 +253,32 @@ class TestFitness:
 def test_linux_checks_what_it_can_read() -> None:
     """Thermal status is Android's word."""
     assert LINUX.limits == ("temperature_c_max", "battery_percent_min")
+
+
+class TestLimits:
+    SAMPLES = (
+        {"temp_mc": [41_000, -273_000], "battery": [{"percent": 80}]},
+        {"temp_mc": [52_500, None], "battery": [{"percent": 79}]},
+    )
+
+    def test_the_state_is_the_hottest_sensor_and_the_lowest_charge(self) -> None:
+        """Readings no sensor can give are left out."""
+        assert LINUX.state(self.SAMPLES, no_question) == {"temperature_c": 52.5, "battery_percent": 79.0}
+
+    @pytest.mark.parametrize(
+        ("limits", "broken"),
+        [
+            (Limits(), None),
+            (Limits(temperature_c_max=53), None),
+            (Limits(temperature_c_max=50), "52.5 degrees C, and the limit is 50"),
+            (Limits(battery_percent_min=79), None),
+            (Limits(battery_percent_min=90), "battery at 79 %, and the limit is 90 %"),
+        ],
+    )
+    def test_a_broken_limit_is_told_in_words(self, limits: Limits, broken: str | None) -> None:
+        """What holds is None."""
+        assert LINUX.breach(limits, LINUX.state(self.SAMPLES, no_question)) == broken
+
+    def test_what_cannot_be_read_breaks_no_limit(self) -> None:
+        """That it cannot be read is another finding."""
+        assert LINUX.breach(Limits(temperature_c_max=1, battery_percent_min=99), LINUX.state((), no_question)) is None

@@ -70,7 +70,7 @@ class TestCommands:
 
     def test_the_file_it_pushes_is_there(self) -> None:
         """One file, found without importing it."""
-        assert {role: path.is_file() for role, path in LITERT_RUNNER.files().items()} == {"runner": True}
+        assert {role: path.is_file() for role, path in LITERT_RUNNER.files("", "aarch64").items()} == {"runner": True}
 
 
 class TestReading:

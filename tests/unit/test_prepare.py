@@ -1,0 +1,67 @@
+"""From a plan and a fleet to a run that can start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from orchestrator.content_hash import sha256
+from orchestrator.errors import StoreError, UsageError
+from orchestrator.fleet import Device
+from orchestrator.plan import Plan, Sweep
+from orchestrator.prepare import keep_files, prepare, prepare_resume, runner_files
+from orchestrator.store import open_store
+
+TINY = Path(__file__).parents[1] / "data" / "models" / "tiny_add.tflite"
+HERE = Device("here", "local")
+
+
+def a_plan(**sweep: object) -> Plan:
+    return Plan(sweep=Sweep(models=(str(TINY),), threads=(1,), loads=("idle",), **sweep))  # type: ignore[arg-type]  # as a test has it
+
+
+def test_the_plan_chooses_the_runner_then_the_device_then_the_platform() -> None:
+    """Whoever says something more particular wins."""
+    device = Device("here", "local", runner="litert_runner:zero-copy")
+    assert prepare(a_plan(runners=("litert_runner",)), [device]).runner_names(device) == ("litert_runner",)
+    assert prepare(a_plan(), [device]).runner_names(device) == ("litert_runner:zero-copy",)
+    assert prepare(a_plan(), [HERE]).runner_names(HERE) == ("litert_runner",)
+
+
+def test_a_runner_that_is_not_installed_is_refused_by_name() -> None:
+    """Before any device is touched."""
+    with pytest.raises(UsageError, match='no runner "litert_runer" is installed'):
+        prepare(a_plan(runners=("litert_runer",)), [HERE])
+
+
+def test_a_kept_run_is_measured_from_the_store(tmp_path: Path) -> None:
+    """Models and runner come from the store's own copies, whose hashes are the originals'."""
+    store = open_store(tmp_path / "store")
+    kept = keep_files(store, prepare(a_plan(), [HERE]))
+    (model,) = kept.inventory.models
+    assert model.path.is_relative_to(tmp_path)
+    assert sha256(model.path) == sha256(TINY)
+    runner = runner_files(store, "litert_runner", "x86_64", None)["runner"]
+    assert runner.is_relative_to(tmp_path)
+
+
+def test_a_resumed_run_keeps_the_runner_it_began_with(tmp_path: Path) -> None:
+    """A newer runner on the host does not get into a run under way."""
+    store = open_store(tmp_path / "store")
+    old = tmp_path / "litert_runner.py"
+    old.write_text("# an older one")
+    store.keep_blob(old)
+    assert (
+        runner_files(store, "litert_runner", "x86_64", {"runner": sha256(old)})["runner"].read_text() == old.read_text()
+    )
+
+
+def test_a_store_that_lost_a_file_cannot_resume(tmp_path: Path) -> None:
+    """The very bytes are needed; without them the run is not the same."""
+    store = open_store(tmp_path / "store")
+    kept = keep_files(store, prepare(a_plan(), [HERE]))
+    store.add_run(kept.record, [])
+    kept.inventory.models[0].path.unlink()
+    with pytest.raises(StoreError, match="has lost the file"):
+        prepare_resume(store, "last")
