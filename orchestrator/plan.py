@@ -17,7 +17,7 @@ from orchestrator.trial import DELEGATES
 THREADS_MAX = 1024
 RUNS_MAX = 200_000
 PLACEMENTS = ("other-group", "same-group")
-GOVERNOR_AS_FOUND = "as-found"
+AS_FOUND = "as-found"
 _AFFINITY = re.compile(r"any|big|mid|little|(0x)?[0-9a-fA-F]{1,256}")
 _RUNNER = re.compile(r"[a-z0-9_]+(:[a-z0-9-]+)?")
 
@@ -59,7 +59,12 @@ class Measure:
 class Conditions:
     """What is held or demanded while measuring."""
 
-    governor: str = GOVERNOR_AS_FOUND
+    governor: str = AS_FOUND
+    screen: str = AS_FOUND
+    airplane: bool = False
+    fixed_performance: bool = False
+    doze: str = AS_FOUND
+    stop_background_apps: bool = False
     load_placement: str = "other-group"
     load_tolerance_points: float = 10.0
     other_cpu_percent_max: float | None = None
@@ -245,6 +250,11 @@ def _read_conditions(table: Table) -> Conditions:
     default = Conditions()
     return Conditions(
         governor=table.optional_text("governor") or default.governor,
+        screen=table.choice("screen", (AS_FOUND, "on", "off"), default.screen),
+        airplane=table.boolean("airplane", default.airplane),
+        fixed_performance=table.boolean("fixed_performance", default.fixed_performance),
+        doze=table.choice("doze", (AS_FOUND, "off"), default.doze),
+        stop_background_apps=table.boolean("stop_background_apps", default.stop_background_apps),
         load_placement=table.choice("load_placement", PLACEMENTS, default.load_placement),
         load_tolerance_points=table.number("load_tolerance_points", 0.1, 100, default.load_tolerance_points),
         other_cpu_percent_max=table.optional_number("other_cpu_percent_max", 0, 100_000),

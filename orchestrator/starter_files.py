@@ -43,6 +43,11 @@ settle_ms = 300                                     # how long a load runs befor
 
 [conditions]
 # governor = "performance"                          # held during each trial, where permitted
+# screen = "on"                                     # phones: on, off, or as-found
+# airplane = true                                   # phones: no radio while measuring
+# fixed_performance = true                          # phones: Android's fixed performance mode, where there is one
+# doze = "off"                                      # phones: no doze while measuring
+# stop_background_apps = true                       # phones: stop cached apps before measuring
 load_placement = "other-group"                      # the load competes from a session of its own, or "same-group"
 # other_cpu_percent_max = 50                        # reject trials beside which other programs used more than this
 """

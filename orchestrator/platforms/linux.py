@@ -8,10 +8,11 @@ from typing import Any
 
 from orchestrator import telemetry
 from orchestrator.fleet import Limits
-from orchestrator.plan import GOVERNOR_AS_FOUND, Conditions
+from orchestrator.plan import AS_FOUND, Conditions
 from orchestrator.platforms.base import Ask, Cluster, Facts, Hold
 from orchestrator.trial import Finding, Severity
 
+_PHONE_CONDITIONS = ("screen", "airplane", "fixed_performance", "doze", "stop_background_apps")
 _GOVERNOR_PATH = "/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor"
 
 
@@ -55,7 +56,7 @@ class LinuxPlatform:
 
     def holds(self, conditions: Conditions, facts: Facts) -> tuple[tuple[Hold, ...], tuple[Finding, ...]]:
         wanted = conditions.governor
-        if wanted == GOVERNOR_AS_FOUND:
+        if wanted == AS_FOUND:
             return (), ()
         if facts.governor is None:
             return (), (_not_held(wanted, f"this kernel shows no CPU frequency control ({_why_no_governor(facts)})"),)
@@ -68,8 +69,10 @@ class LinuxPlatform:
         return tuple(Hold(_GOVERNOR_PATH.format(cpu=cpu), wanted) for cpu in cpus), ()
 
     def session(self, conditions: Conditions, facts: Facts, ask: Ask) -> AbstractContextManager[tuple[Finding, ...]]:
-        """Nothing: what Linux lets us hold are files, which the agent holds for each trial."""
-        return nullcontext(())
+        """Nothing is held: what Linux lets us hold are files, which the agent holds for each trial."""
+        default = Conditions()
+        foreign = [key for key in _PHONE_CONDITIONS if getattr(conditions, key) != getattr(default, key)]
+        return nullcontext(tuple(_foreign_condition(key) for key in foreign))
 
     def state(self, samples: Sequence[Mapping[str, Any]], ask: Ask) -> Mapping[str, Any]:
         return {
@@ -134,6 +137,15 @@ class LinuxPlatform:
 
 
 LINUX = LinuxPlatform()
+
+
+def _foreign_condition(key: str) -> Finding:
+    return Finding(
+        f"{key}-not-held",
+        Severity.WARN,
+        f"{key} was asked for, and Linux has no such thing",
+        f"leave {key} out of [conditions] for this device",
+    )
 
 
 def _text(value: Any) -> str | None:

@@ -282,3 +282,18 @@ class TestLimits:
     def test_what_cannot_be_read_breaks_no_limit(self) -> None:
         """That it cannot be read is another finding."""
         assert LINUX.breach(Limits(temperature_c_max=1, battery_percent_min=99), LINUX.state((), no_question)) is None
+
+
+class TestSession:
+    def test_nothing_is_held_and_nothing_said_by_default(self) -> None:
+        """A plan that asks for nothing gets no finding."""
+        with LINUX.session(Conditions(), facts_of(phone()), no_question) as findings:
+            assert findings == ()
+
+    def test_conditions_of_phones_are_said_not_to_be_held(self) -> None:
+        """A setting that means nothing here is never dropped silently."""
+        with LINUX.session(Conditions(screen="on", airplane=True), facts_of(phone()), no_question) as findings:
+            assert [finding.reason for finding in findings] == [
+                "screen was asked for, and Linux has no such thing",
+                "airplane was asked for, and Linux has no such thing",
+            ]
