@@ -5,9 +5,11 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
+
+import tenacity
 
 from orchestrator import registry
 from orchestrator.clock import SYSTEM, Deadline, timestamp
@@ -24,7 +26,11 @@ from orchestrator.store import SessionRecord, Store
 from orchestrator.tally import Tally
 from orchestrator.trial import Cell, Finding, Outcome, Slot, Trial
 
-_TRIES_PER_SLOT = 3
+T = TypeVar("T")
+
+_TRIES = 4
+_FIRST_WAIT_S = 1.0
+_LONGEST_WAIT_S = 20.0
 
 
 @dataclass(frozen=True)
@@ -166,7 +172,7 @@ class _DeviceWork:
         """The device made ready. One that cannot be is part of the run's story too."""
         try:
             with during(f"getting {self.device.name} ready"):
-                return self._open()
+                return self._persist(self._open)
         except StoreError:
             raise
         except DevbenchError as error:
@@ -300,20 +306,48 @@ class _DeviceWork:
 
     def _attempt(self, slot: Slot) -> Trial:
         """One trial, committed. A connection that breaks is made anew a few times."""
-        for attempt in range(1, _TRIES_PER_SLOT + 1):
-            try:
-                conductor = self._conductor or self._open()
-                trial, transcript = conductor.conduct(
-                    slot, run=self._run_id, session=self._session, stopped=self._shared.stop.is_set
-                )
-            except DevbenchError as error:
-                self._close()
-                if not error.retryable or attempt == _TRIES_PER_SLOT:
-                    raise
-                self._report_trouble(error)
-            else:
-                return self._keep(trial, transcript)
-        raise AssertionError("the loop above returns or raises")
+        return self._persist(lambda: self._try(slot))
+
+    def _try(self, slot: Slot) -> Trial:
+        conductor = self._conductor or self._open()
+        trial, transcript = conductor.conduct(
+            slot, run=self._run_id, session=self._session, stopped=self._shared.stop.is_set
+        )
+        return self._keep(trial, transcript)
+
+    def _persist(self, action: Callable[[], T]) -> T:
+        """Do it, again after a while where the kind of error gives hope, and let go of the device in between."""
+        tries = tenacity.Retrying(
+            retry=tenacity.retry_if_exception(lambda error: isinstance(error, DevbenchError) and error.retryable),
+            stop=tenacity.stop_after_attempt(_TRIES) | tenacity.stop_when_event_set(self._shared.stop),
+            wait=tenacity.wait_exponential(multiplier=_FIRST_WAIT_S, max=_LONGEST_WAIT_S),
+            sleep=self._pause,
+            before_sleep=self._before_retry,
+            reraise=True,
+        )
+        try:
+            return tries(action)
+        except DevbenchError as error:
+            self._close_quietly()
+            if self._shared.stop.is_set() and not isinstance(error, StoreError):
+                raise Interrupted("stopped", remedy="`devbench run --resume` goes on where it was") from error
+            raise
+
+    def _pause(self, seconds: float) -> None:
+        """Wait before another try, unless the run is being stopped."""
+        self._shared.stop.wait(seconds)
+
+    def _before_retry(self, state: tenacity.RetryCallState) -> None:
+        error = state.outcome.exception() if state.outcome else None
+        assert isinstance(error, DevbenchError)
+        self._close_quietly()
+        self._report_trouble(error)
+
+    def _close_quietly(self) -> None:
+        """Let go of a device that may no longer answer; what could not be undone there is in its journal."""
+        with suppress(DevbenchError):
+            self._close()
+        self._conductor = None
 
     def _report_trouble(self, error: DevbenchError) -> None:
         self._tell(lambda observer: observer.trouble(self.device.name, error))

@@ -94,7 +94,9 @@ class TestReading:
                 loads=("idle", "cpu:2@50", "model:b.tflite"),
             ),
             measure=Measure(10, 20, 0.05, 0, 1, 2, 3, 4, 5, 0, 90.0, 7200.0, 0, 9, "in.npz"),
-            conditions=Conditions("performance", "same-group", 5.0, 0.0),
+            conditions=Conditions(
+                "performance", load_placement="same-group", load_tolerance_points=5.0, other_cpu_percent_max=0.0
+            ),
             collect=Collect(profile=True, trace=True),
         )
 
