@@ -8,7 +8,7 @@ INSTALLED := $(VENV)/.installed
 .PHONY: demo test check format bench agents models test-tools bench-tools clean
 
 # Measure the small bundled models on this machine: threads, idle and under load, and the verdict.
-demo: $(INSTALLED)
+demo: $(INSTALLED) agents
 	$(BIN)/devbench run --fleet devices.toml --blocks 8:8
 
 test: $(INSTALLED) agents test-tools
@@ -37,12 +37,13 @@ models:
 	$(VENV)-models/bin/pip install --quiet tensorflow-cpu==2.21.0 ai-edge-litert==2.3.0
 	$(VENV)-models/bin/python orchestrator/bundled/make_models.py
 
-# The ARM agents run under qemu in the tests. Without root, or without apt, those tests are skipped and say so.
+# The ARM agents run under qemu, and virtual phones use mksh as phones do. Without root, or without apt, the tests that
+# need them are skipped and say so (phones fall back to the host's sh).
 test-tools:
-	@command -v qemu-aarch64-static >/dev/null 2>&1 || \
-	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
-	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq qemu-user-static >/dev/null; \
-	  else echo "qemu-user-static is not installed: the tests of the ARM agents will be skipped"; fi
+	@if command -v qemu-aarch64-static >/dev/null 2>&1 && command -v mksh >/dev/null 2>&1; then :; \
+	  elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq qemu-user-static mksh >/dev/null; \
+	  else echo "qemu-user-static and mksh are not installed: some tests will be skipped"; fi
 
 # The load is compared with stress-ng where it can be had.
 bench-tools:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
@@ -13,10 +13,10 @@ import tenacity
 
 from orchestrator import registry
 from orchestrator.clock import SYSTEM, Deadline, timestamp
-from orchestrator.conductor import Conductor
+from orchestrator.conductor import Conductor, runner_trouble
 from orchestrator.content_hash import sha256
 from orchestrator.device_lock import device_lock
-from orchestrator.errors import DevbenchError, DeviceUnfit, HostError, Interrupted, StoreError, during
+from orchestrator.errors import DevbenchError, Interrupted, StoreError, during
 from orchestrator.fleet import Device
 from orchestrator.grid import unsupported
 from orchestrator.platforms.base import Facts
@@ -68,16 +68,14 @@ class DeviceResult:
     error: DevbenchError | None = None
     incomplete: list[Cell] = field(default_factory=list)
     measured: int = 0
+    began: bool = False
 
 
 def measure(
     prepared: Prepared, store: Store, observer: Observer, stop: threading.Event, *, resumed: bool = False
 ) -> list[DeviceResult]:
     """Measure every device; a device that fails takes no other with it. A store that fails ends everything."""
-    if resumed:
-        store.forget_not_run(prepared.record.id)
-        store.set_status(prepared.record.id, "running", None)
-    else:
+    if not resumed:
         prepared = keep_files(store, prepared)
         store.add_run(prepared.record, [])
     shared = _Shared(prepared, store, observer, stop)
@@ -89,9 +87,21 @@ def measure(
         while thread.is_alive():
             thread.join(0.2)
     shared.raise_broken()
-    interrupted = any(isinstance(work.result.error, Interrupted) for work in works)
-    store.set_status(prepared.record.id, "interrupted" if interrupted else "finished", timestamp(SYSTEM.now()))
+    _close_run(prepared, store, [work.result for work in works], resumed=resumed)
     return [work.result for work in works]
+
+
+def _close_run(prepared: Prepared, store: Store, results: Sequence[DeviceResult], *, resumed: bool) -> None:
+    """Note how the run ended. One that never got a device has failed, or is as it was before it was resumed."""
+    if any(isinstance(result.error, Interrupted) for result in results):
+        status = "interrupted"
+    elif any(result.began for result in results):
+        status = "finished"
+    elif resumed:
+        return
+    else:
+        status = "failed"
+    store.set_status(prepared.record.id, status, timestamp(SYSTEM.now()))
 
 
 class _Shared:
@@ -151,11 +161,8 @@ class _DeviceWork:
 
     def _measure_device(self) -> None:
         identity = registry.transport(self.device.transport).identity(self.device)
-        with device_lock(identity, device=self.device.name, run=self._run_id), ExitStack() as also:
+        with self._lock(identity):
             conductor = self._open_first()
-            if conductor.hardware_id:
-                hardware = device_lock(conductor.hardware_id, device=self.device.name, run=self._run_id)
-                also.enter_context(hardware)
             try:
                 self._begin_session(conductor)
                 self.result.ending = self._work_through()
@@ -187,8 +194,12 @@ class _DeviceWork:
             measure=prepared.plan.measure,
             conditions=prepared.plan.conditions,
             files=prepared.inventory.files(),
+            lock=self._lock,
         )
         return self._conductor
+
+    def _lock(self, identity: str) -> AbstractContextManager[None]:
+        return device_lock(identity, device=self.device.name, run=self._run_id)
 
     def _close(self) -> None:
         if self._conductor:
@@ -200,6 +211,9 @@ class _DeviceWork:
     def _begin_session(self, conductor: Conductor) -> None:
         """Find out which cells this device runs, and note which it cannot run."""
         prepared, store = self._shared.prepared, self._shared.store
+        store.forget_not_run(self._run_id, self.device.name)
+        store.set_status(self._run_id, "running", None)
+        self.result.began = True
         runners = {name: self._ready_runner(conductor, name) for name in prepared.runner_names(self.device)}
         hashes = {name: facts["files"].get("runner") for name, facts in runners.items()}
         grid = prepared.grid(self.device, conductor.facts.cores, hashes)
@@ -238,8 +252,7 @@ class _DeviceWork:
             facts, error = conductor.runner_facts(name)
             if error is None:
                 return {**facts, "files": {role: sha256(path) for role, path in files.items()}}
-            kind = HostError if self.device.transport == "local" and error.kind == "runtime-missing" else DeviceUnfit
-            raise kind(error.message, remedy=error.remedy)
+            raise runner_trouble(self.device, error)
 
     def _sort_out(self, conductor: Conductor, cells: Sequence[Cell]) -> tuple[list[Cell], list[Trial]]:
         runnable, skipped = [], []

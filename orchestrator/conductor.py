@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,9 @@ from orchestrator.agent import Trialling
 from orchestrator.agent_lines import Report
 from orchestrator.clock import SYSTEM, Clock, Deadline, timestamp
 from orchestrator.deploy import Deployment
-from orchestrator.errors import DeviceUnfit, Interrupted, UsageError, during
-from orchestrator.evidence import Asked, judge
+from orchestrator.errors import DevbenchError, DeviceUnfit, HostError, Interrupted, StoreError, UsageError, during
+from orchestrator.evidence import judge
+from orchestrator.evidence_terms import Asked
 from orchestrator.fleet import Device, Limits
 from orchestrator.plan import Conditions, Measure
 from orchestrator.platforms.base import Facts, Platform
@@ -46,8 +47,16 @@ class Conductor:
     """One device made ready: connected, agent in place, probed."""
 
     def __init__(
-        self, device: Device, *, measure: Measure, conditions: Conditions, files: Files, clock: Clock = SYSTEM
+        self,
+        device: Device,
+        *,
+        measure: Measure,
+        conditions: Conditions,
+        files: Files,
+        lock: Callable[[str], AbstractContextManager[None]] | None = None,
+        clock: Clock = SYSTEM,
     ) -> None:
+        """`lock` is asked for the hardware behind the address, before anything on the device is changed."""
         self.device = device
         self._measure = measure
         self._conditions = conditions
@@ -57,9 +66,11 @@ class Conductor:
         self._python = kind.python(device)
         self._runner_files: dict[str, Mapping[str, Path]] = {}
         self.platform = platform_of(device)
-        self._held = ExitStack()
+        self._held = ExitStack()  # the hardware's lock first, so that it is let go last
         self._transport = kind.open(device, deadline=Deadline.after(_CONNECT_S))
         try:
+            if lock and self._transport.hardware_id:
+                self._held.enter_context(lock(self._transport.hardware_id))
             self._deployment = Deployment(
                 self._transport, self.platform, device.workdir or kind.default_workdir(device)
             )
@@ -72,10 +83,6 @@ class Conductor:
             self.close()
             raise
         self.findings: tuple[Finding, ...] = (*self.platform.fitness(self.facts), *held_findings, *session_findings)
-
-    @property
-    def hardware_id(self) -> str | None:
-        return self._transport.hardware_id
 
     def close(self) -> None:
         """Undo what was held, then let go."""
@@ -118,7 +125,7 @@ class Conductor:
             report = self._deployment.agent.run(trialling, stopped)
         if stopped():
             raise Interrupted("stopped", remedy="`devbench run --resume` goes on where it was")
-        states = (before, self._state())
+        states = (before, self._state(report.samples))
         reading = runner.read(report.stdout, report.stderr)
         asked = Asked(
             slot.cell,
@@ -127,6 +134,7 @@ class Conductor:
             self.device.limits,
             trialling.affinity,
             trialling.holds,
+            states,
             tuple(broken for state in states if (broken := self.platform.breach(self.device.limits, state))),
         )
         outcome, reason, findings = judge(asked, report, reading)
@@ -151,11 +159,11 @@ class Conductor:
     def _trialling(self, slot: Slot, runner: Runner) -> Trialling:
         cell, measure = slot.cell, self._measure
         files = self._runner_places(cell.runner)
-        inputs = self._deployment.ensure(self._files.inputs) if self._files.inputs else None
-        model = self._deployment.ensure(self._files.models[cell.model_sha256])
+        inputs = self._push(self._files.inputs) if self._files.inputs else None
+        model = self._push(self._files.models[cell.model_sha256])
         beside: Command | None = None
         if cell.load in self._files.load_models:
-            load_model = self._deployment.ensure(self._files.load_models[cell.load])
+            load_model = self._push(self._files.load_models[cell.load])
             beside = runner.beside_command(cell, Places(self._python, files, load_model), measure)
         return Trialling(
             command=runner.command(cell, Places(self._python, files, model, inputs), measure),
@@ -170,13 +178,22 @@ class Conductor:
         )
 
     def _runner_places(self, name: str) -> dict[str, str]:
-        return {role: self._deployment.ensure(path) for role, path in self._runner_files[name].items()}
+        return {role: self._push(path) for role, path in self._runner_files[name].items()}
 
-    def _state(self) -> Mapping[str, Any]:
-        """How the device is; nothing is asked when nobody limits it."""
+    def _push(self, path: Path) -> str:
+        """Where the file is on the device. The host's copy is in the store: if it is gone, that is the store's loss."""
+        try:
+            return self._deployment.ensure(path)
+        except OSError as error:
+            remedy = "see whether the store was moved or deleted"
+            raise StoreError(f"cannot read {path}: {error.strerror}", remedy=remedy) from error
+
+    def _state(self, samples: Sequence[Mapping[str, Any]] | None = None) -> Mapping[str, Any]:
+        """How the device is, or was during these samples; nothing is asked when nobody limits it."""
         if self.device.limits == Limits():
             return {}
-        samples = self._deployment.agent.sample(0.0, Deadline.after(_COMMAND_S)).samples
+        if samples is None:
+            samples = self._deployment.agent.sample(0.0, Deadline.after(_COMMAND_S)).samples
         return self.platform.state(samples, self._ask)
 
     def _wait_until_fit(self, stopped: Callable[[], bool]) -> Mapping[str, Any]:
@@ -213,6 +230,13 @@ def platform_of(device: Device) -> Platform:
                 remedy=f"remove it; {name} can check: {', '.join(platform.limits)}",
             )
     return platform
+
+
+def runner_trouble(device: Device, error: RunnerError) -> DevbenchError:
+    """What the runner says it lacks, as an error: on this very machine the host can mend it."""
+    if device.transport == "local" and error.kind == "runtime-missing":
+        return HostError(error.message, remedy="install it: pip install 'devbench[local]'")
+    return DeviceUnfit(error.message, remedy=error.remedy)
 
 
 def _child_metrics(report: Report) -> dict[str, Any]:

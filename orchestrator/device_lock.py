@@ -8,6 +8,7 @@ import fcntl
 import hashlib
 import json
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,9 +16,18 @@ from pathlib import Path
 
 from orchestrator.errors import DeviceBusy, HostError
 
+_SHARED_FOLDERS = ("/run/lock", "/tmp")
+
 
 def _folder() -> Path:
-    return Path(os.environ.get("DEVBENCH_LOCKS") or Path(tempfile.gettempdir()) / "devbench-locks")
+    """One place for all users of this host, wherever their own temporary files go."""
+    if chosen := os.environ.get("DEVBENCH_LOCKS"):
+        return Path(chosen)
+    for shared in _SHARED_FOLDERS:
+        mode = os.stat(shared).st_mode if os.path.isdir(shared) else 0  # noqa: PTH112, PTH116 - a constant, not a path of ours
+        if mode & stat.S_IWOTH:
+            return Path(shared) / "devbench"
+    return Path(tempfile.gettempdir()) / "devbench"
 
 
 @contextmanager
@@ -29,7 +39,7 @@ def device_lock(identity: str, *, device: str, run: str) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(PermissionError):
             folder.chmod(0o1777)
-        descriptor = os.open(folder / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        descriptor = _open(folder / f"{name}.lock")
         with contextlib.suppress(PermissionError):
             os.fchmod(descriptor, 0o666)  # other users measure this machine too
     except OSError as error:
@@ -53,6 +63,14 @@ def device_lock(identity: str, *, device: str, run: str) -> Iterator[None]:
         finally:
             lock.seek(0)
             lock.truncate()
+
+
+def _open(path: Path) -> int:
+    """Some kernels forbid O_CREAT on another user's file in a shared folder, so what is there is opened as it is."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
 
 
 def _busy(device: str, holder: str) -> DeviceBusy:

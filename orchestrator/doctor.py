@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from device_agents import agent_binary
 from orchestrator import registry, telemetry
-from orchestrator.conductor import Conductor, Files
+from orchestrator.conductor import Conductor, Files, runner_trouble
 from orchestrator.device_lock import device_lock
-from orchestrator.errors import DevbenchError
+from orchestrator.errors import DevbenchError, DeviceBusy
 from orchestrator.fleet import Device
 from orchestrator.plan import Conditions, Measure
 from orchestrator.platforms.base import Facts
@@ -36,6 +38,12 @@ class Examined:
     def is_fit(self) -> bool:
         return not any(finding.severity == Severity.FAIL for finding in self.findings)
 
+    @property
+    def is_host_to_blame(self) -> bool:
+        """Whether all that is wrong is a runtime missing on this very machine."""
+        wrong = [finding for finding in self.findings if finding.severity == Severity.FAIL]
+        return self.device.transport == "local" and all(finding.rule.startswith("runner-") for finding in wrong)
+
     def as_json(self) -> dict[str, Any]:
         return {
             "name": self.device.name,
@@ -56,17 +64,19 @@ def examine(devices: Sequence[Device]) -> list[Examined]:
 
 def _examine_one(device: Device) -> Examined:
     """Looking disturbs a measurement, so a device that is being measured is left alone."""
-    identity = registry.transport(device.transport).identity(device)
+    lock = partial(device_lock, device=device.name, run="doctor")
     try:
-        with device_lock(identity, device=device.name, run="doctor"):
-            return _examine_free(device)
+        with lock(registry.transport(device.transport).identity(device)):
+            return _examine_free(device, lock)
+    except DeviceBusy as error:
+        return Examined(device, None, {}, (Finding("busy", Severity.WARN, error.fact, error.remedy),))
     except DevbenchError as error:
         return Examined(device, None, {}, (Finding("unreachable", Severity.FAIL, error.fact, error.remedy),))
 
 
-def _examine_free(device: Device) -> Examined:
+def _examine_free(device: Device, lock: Callable[[str], AbstractContextManager[None]]) -> Examined:
     files = Files(models={}, load_models={})
-    conductor = Conductor(device, measure=Measure(), conditions=Conditions(), files=files)
+    conductor = Conductor(device, measure=Measure(), conditions=Conditions(), files=files, lock=lock)
     try:
         return _examine_open(device, conductor)
     finally:
@@ -76,22 +86,27 @@ def _examine_free(device: Device) -> Examined:
 def _examine_open(device: Device, conductor: Conductor) -> Examined:
     findings = list(conductor.findings)
     runners: dict[str, Mapping[str, Any]] = {}
-    for name in [device.runner] if device.runner else registry.runner_names():
-        runner = registry.runner(name)
-        if conductor.platform.name not in runner.platforms:
+    main = device.runner or conductor.platform.default_runner
+    for name in dict.fromkeys([main, *registry.runner_names()]):
+        if conductor.platform.name not in registry.runner(name).platforms:
             continue
         try:
-            conductor.use_runner(name, runner.files(name.partition(":")[2], conductor.facts.machine))
-            facts, error = conductor.runner_facts(name)
-        except DevbenchError as failure:
-            findings.append(Finding(f"runner-{name}", Severity.FAIL, failure.fact, failure.remedy))
-            continue
-        if error:
-            findings.append(Finding(f"runner-{name}", Severity.FAIL, f"{name}: {error.message}", error.remedy))
-        else:
-            runners[name] = facts
+            runners[name] = _runner_facts(conductor, name)
+        except DevbenchError as error:
+            severity = Severity.FAIL if name == main else Severity.NOTE
+            findings.append(Finding(f"runner-{name}", severity, f"{name}: {error.fact}", error.remedy))
     findings += _health(device, conductor)
     return Examined(device, conductor.facts, runners, tuple(findings))
+
+
+def _runner_facts(conductor: Conductor, name: str) -> Mapping[str, Any]:
+    """What the runner says of itself on this device; DevbenchError when it cannot run there."""
+    files = registry.runner(name).files(name.partition(":")[2], conductor.facts.machine)
+    conductor.use_runner(name, files)
+    facts, error = conductor.runner_facts(name)
+    if error:
+        raise runner_trouble(conductor.device, error)
+    return facts
 
 
 def _health(device: Device, conductor: Conductor) -> list[Finding]:

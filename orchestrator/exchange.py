@@ -57,8 +57,8 @@ def as_json(trial: Trial) -> dict[str, Any]:
     }
 
 
-def as_line(trial: Trial) -> str:
-    return json.dumps(as_json(trial), ensure_ascii=False, allow_nan=False)
+def as_line(trial: Trial, *, ascii_only: bool = False) -> str:
+    return json.dumps(as_json(trial), ensure_ascii=ascii_only, allow_nan=False)
 
 
 def summary_of(trial: Trial) -> Summary:

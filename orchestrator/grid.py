@@ -13,7 +13,7 @@ from orchestrator.model import Model
 from orchestrator.plan import Measure, Plan
 from orchestrator.platforms.base import Facts, Platform
 from orchestrator.runners.base import Runner
-from orchestrator.trial import Cell
+from orchestrator.trial import Cell, Outcome, Trial
 
 CELLS_MAX = 10_000
 SLOTS_MAX = 1_000_000
@@ -117,7 +117,20 @@ def unsupported(cell: Cell, *, device: Device, facts: Facts, platform: Platform,
         platform.affinity_mask(cell.affinity, facts)
     except ValueError as error:
         return str(error)
-    return None
+    return runner.unsupported(cell)
+
+
+def never_measured(trials: Sequence[Trial]) -> list[str]:
+    """Settings that were skipped wherever they were asked for. What one phone of a mixed fleet cannot do, another
+    may have done; what none did was not measured."""
+    measured = {_without_device(trial.cell) for trial in trials if trial.outcome == Outcome.MEASURED}
+    skipped = [trial.cell for trial in trials if trial.outcome == Outcome.SKIPPED]
+    lost = [cell for cell in skipped if _without_device(cell) not in measured]
+    return list(dict.fromkeys(f"{cell.model} ({cell.setting})" for cell in lost))
+
+
+def _without_device(cell: Cell) -> tuple[str, ...]:
+    return cell.model_sha256, cell.runner, cell.delegate, str(cell.threads), cell.affinity, cell.load
 
 
 def trial_estimate_s(cell: Cell, measure: Measure) -> float:

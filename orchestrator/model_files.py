@@ -17,19 +17,24 @@ from orchestrator.model import Model
 _IDENTIFIER = b"TFL3"
 
 
-def find_models(patterns: Sequence[str], folder: Path) -> tuple[Model, ...]:
-    """The models that paths and globs name, checked, each once, under names that tell them apart."""
+def find_models(patterns: Sequence[str], folder: Path) -> tuple[tuple[Model, ...], tuple[str, ...]]:
+    """The models that paths and globs name, checked, each content once, under names that tell them apart; and notes
+    about files that are the same as another."""
     paths: dict[Path, None] = {}
     for pattern in patterns:
         for path in _expand(pattern, folder):
             check_model(path)
             paths[path.resolve()] = None
     by_content: dict[str, Path] = {}
+    notes = []
     for path in paths:
-        by_content.setdefault(sha256(path), path)
-    return tuple(
-        Model(name, path, digest) for (digest, path), name in zip(by_content.items(), _names(by_content), strict=True)
+        first = by_content.setdefault(sha256(path), path)
+        if first != path:
+            notes.append(f"note: {path.name} has the same content as {first.name}, which is measured once for both")
+    models = (
+        Model(name, by_content[digest], digest) for digest, name in zip(by_content, _names(by_content), strict=True)
     )
+    return tuple(models), tuple(notes)
 
 
 def _expand(pattern: str, folder: Path) -> list[Path]:

@@ -67,7 +67,7 @@ class Conditions:
     stop_background_apps: bool = False
     load_placement: str = "other-group"
     load_tolerance_points: float = 10.0
-    other_cpu_percent_max: float | None = None
+    other_cpu_percent_max: float = 50.0
 
 
 @dataclass(frozen=True)
@@ -233,7 +233,7 @@ def _read_measure(table: Table) -> Measure:
         runs=table.integer("runs", 1, RUNS_MAX, default.runs),
         min_ms=table.integer("min_ms", 0, 3_600_000, default.min_ms),
         max_ms=table.integer("max_ms", 1, 3_600_000, default.max_ms),
-        settle_ms=table.integer("settle_ms", 0, 600_000, default.settle_ms),
+        settle_ms=table.integer("settle_ms", 10, 600_000, default.settle_ms),
         sample_ms=table.integer("sample_ms", 0, 60_000, default.sample_ms),
         trial_timeout_s=table.duration_s("trial_timeout") or default.trial_timeout_s,
         budget_s=table.duration_s("budget"),
@@ -243,6 +243,9 @@ def _read_measure(table: Table) -> Measure:
     )
     if measure.max_ms < measure.min_ms:
         raise table.error("max_ms", f"{measure.max_ms} is below min_ms = {measure.min_ms}", "raise max_ms")
+    if measure.max_ms < measure.warmup_min_ms:
+        problem = f"{measure.max_ms} is below warmup_min_ms = {measure.warmup_min_ms}"
+        raise table.error("max_ms", problem, "raise max_ms, which caps the warm-up too")
     return measure
 
 
@@ -257,7 +260,7 @@ def _read_conditions(table: Table) -> Conditions:
         stop_background_apps=table.boolean("stop_background_apps", default.stop_background_apps),
         load_placement=table.choice("load_placement", PLACEMENTS, default.load_placement),
         load_tolerance_points=table.number("load_tolerance_points", 0.1, 100, default.load_tolerance_points),
-        other_cpu_percent_max=table.optional_number("other_cpu_percent_max", 0, 100_000),
+        other_cpu_percent_max=table.number("other_cpu_percent_max", 0, 100_000, default.other_cpu_percent_max),
     )
 
 

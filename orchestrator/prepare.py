@@ -53,6 +53,8 @@ class Prepared:
     inventory: Inventory
     stored_cells: Mapping[str, tuple[Cell, ...]] = field(default_factory=dict)
     """The cells of devices that an earlier session of this run has begun with."""
+    notes: tuple[str, ...] = ()
+    """What the user should know before it starts."""
 
     def grid(self, device: Device, cores: int | None, runners: Mapping[str, str | None]) -> Grid:
         """The cells of a device, given its cores (None: not known) and the hashes of its runners."""
@@ -76,13 +78,15 @@ def prepare(plan: Plan, devices: Sequence[Device]) -> Prepared:
     """Check everything that can be checked on the host. Raises on the first thing that is wrong."""
     _refuse_unsupported_collection(plan)
     _refuse_one_device_twice(devices)
+    models, notes = find_models(plan.sweep.models or [str(path) for path in bundled_models()], plan.folder)
     inventory = Inventory(
-        models=find_models(plan.sweep.models or [str(path) for path in bundled_models()], plan.folder),
+        models=models,
         load_models=_load_models(plan),
         inputs=_inputs(plan),
     )
-    prepared = Prepared(_new_record(plan, devices), plan, tuple(devices), inventory)
+    prepared = Prepared(_new_record(plan, devices), plan, tuple(devices), inventory, notes=notes)
     for device in devices:
+        platform_of(device)
         for name in prepared.runner_names(device):
             registry.runner(name)
         cores = registry.transport(device.transport).cores(device)
@@ -128,7 +132,7 @@ def _load_models(plan: Plan) -> dict[str, Model]:
     for load in plan.sweep.loads or ():
         path = parse_load(load).model
         if path is not None:
-            found[load] = find_models([path], plan.folder)[0]
+            (found[load],), _ = find_models([path], plan.folder)
     return found
 
 
@@ -215,7 +219,7 @@ def _blob(store: Store, digest: str) -> Path:
 
 def prepare_resume(store: Store, reference: str) -> Prepared:
     """The run as it was stored, with the very bytes it began with."""
-    record = store.find_run(reference)
+    record = store.last_resumable() if reference == "last" else store.find_run(reference)
     if record.status == "imported":
         raise UsageError(f"run {record.id} was imported", remedy="only a run that was started here can be resumed")
     stored: dict[str, tuple[Cell, ...]] = {}

@@ -44,6 +44,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "protocols": (
         "orchestrator.platforms",
         "orchestrator.platforms.base",
+        "orchestrator.platforms.clusters",
         "orchestrator.runners",
         "orchestrator.runners.base",
         "orchestrator.transports",
@@ -56,8 +57,17 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "orchestrator.tally",
         "orchestrator.telemetry",
         "orchestrator.evidence",
+        "orchestrator.evidence_conditions",
+        "orchestrator.evidence_terms",
         "orchestrator.analysis",
+        "orchestrator.evidence_words",
         "orchestrator.runners.litert_runner",
+        "orchestrator.runners.benchmark_model",
+        "orchestrator.runners.benchmark_model_errors",
+        "orchestrator.runners.benchmark_model_evidence",
+        "orchestrator.runners.benchmark_model_fingerprint",
+        "orchestrator.runners.benchmark_model_flags",
+        "orchestrator.runners.benchmark_model_output",
         "orchestrator.platforms.linux",
     ),
     "hands": (
@@ -71,6 +81,10 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "orchestrator.exchange",
         "orchestrator.starter_files",
         "orchestrator.registry",
+        "orchestrator.binaries",
+        "orchestrator.binary_lock",
+        "orchestrator.published_binaries",
+        "orchestrator.whole_files",
         "orchestrator.bundled",
     ),
     "conduct": (
@@ -120,7 +134,7 @@ EFFECTS = {
     ),
     "processes": Effect(
         ("subprocess", "multiprocessing", "pty"),
-        ("orchestrator.transports.local",),
+        ("orchestrator.transports.local", "android_harness.adb_server"),
         {"device_agents.build_agents": "runs the compiler at build time"},
     ),
     "TOML": Effect(("tomllib", "tomli"), ("orchestrator.settings",), {}),
@@ -130,7 +144,9 @@ EFFECTS = {
         {"device_agents.litert_runner": "a program of its own on the device; only the standard library is there"},
     ),
     "terminal": Effect(("rich",), ("orchestrator.reports",), {}),
-    "network": Effect(("socket", "ssl", "http", "urllib", "requests"), (), {}),
+    "network": Effect(
+        ("socket", "ssl", "http", "urllib", "requests"), ("orchestrator.published_binaries", "android_harness"), {}
+    ),
     "pickles": Effect(("pickle", "marshal", "shelve"), (), {}),
 }
 

@@ -34,6 +34,8 @@ struct thread {
 static void publish(struct thread *self)
 {
   unsigned generation = atomic_load_explicit(&self->worker->generation, memory_order_relaxed) + 1;
+  /* What is written below must not be seen before the generation that made the other slot current. */
+  atomic_thread_fence(memory_order_release);
   self->worker->slot[generation & 1] = self->now;
   atomic_store_explicit(&self->worker->generation, generation, memory_order_release);
 }

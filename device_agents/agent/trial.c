@@ -333,10 +333,21 @@ static void watch_signals(struct trial *trial)
   sigaddset(&set, SIGTERM);
   sigaddset(&set, SIGINT);
   sigaddset(&set, SIGHUP);
+  sigaddset(&set, SIGQUIT);
+  sigaddset(&set, SIGUSR1);
+  sigaddset(&set, SIGUSR2);
   sigprocmask(SIG_BLOCK, &set, NULL);
   signal(SIGPIPE, SIG_IGN);
   trial->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
   if (trial->signal_fd < 0) die(EXIT_SYSTEM, "no signalfd: %s", errno_name(errno));
+}
+
+/* The loop hangs: what is held is put back here, and everything we started dies with us. */
+static void give_up(int number)
+{
+  (void)number;
+  holds_restore();
+  _exit(EXIT_SYSTEM);
 }
 
 static void open_trial(struct trial *trial, const struct options *options)
@@ -348,6 +359,7 @@ static void open_trial(struct trial *trial, const struct options *options)
   trial->out.fd = trial->err.fd = trial->child.status_fd = -1;
   watch_signals(trial);
   /* Should this loop ever hang, the alarm ends the agent, and PR_SET_PDEATHSIG what it started. */
+  signal(SIGALRM, give_up);
   alarm((unsigned)(options->deadline_ns / NS_PER_S) + 30);
   out_open();
   sample_open();

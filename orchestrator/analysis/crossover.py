@@ -103,12 +103,14 @@ class CrossoverAnswer:
 
     @property
     def text(self) -> str:
-        """The sentence by p50, and which metrics disagree: under load they do."""
-        others = [
-            f"by {metric} the answer is {found.answer}"
-            for metric, found in self.by_metric.items()
-            if found.answer not in {self.answer, Answer.UNKNOWN}
-        ]
+        """The sentence by p50, and where the other metrics see a loss that p50 does not: under load they do."""
+        others = []
+        for metric, found in self.by_metric.items():
+            more = [load for load in found.loads_lost if load not in self.loads_lost]
+            if more:
+                others.append(f"by {metric} they lose under {', '.join(more)}")
+            elif found.answer not in {self.answer, Answer.UNKNOWN}:
+                others.append(f"by {metric} the answer is {found.answer}")
         return "; ".join([self.by_metric["p50"].text, *others])
 
     def as_json(self) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import signal
 import sys
@@ -10,8 +12,8 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from orchestrator.cli import devices, measure, results
-from orchestrator.errors import DevbenchError, Interrupted, error_text
+from orchestrator.cli import binaries, devices, measure, results
+from orchestrator.errors import DevbenchError, HostError, Interrupted, error_text
 
 _BUG = 70
 
@@ -33,26 +35,43 @@ app.command()(results.show)
 app.command(name="export")(results.export_trials)
 app.command(name="import")(results.import_trials)
 app.add_typer(devices.agent_app, name="agent")
+app.add_typer(binaries.binaries_app, name="binaries")
 
 
 def main() -> NoReturn:
     """The entry point: every way out has an exit code of the contract."""
     sys.argv[1:] = _with_resume_default(sys.argv[1:])
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a letter is no reason to fail
     signal.signal(signal.SIGINT, _interrupt)
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         app()
+        sys.stdout.flush()
     except DevbenchError as error:
         print(error_text(error), file=sys.stderr)
         sys.exit(error.exit_code)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+    except OSError as error:
+        _refuse_output(error)
     except Exception:  # noqa: BLE001 - the last handler: a bug must not look like a verdict (exit 1)
-        traceback.print_exc()
-        print("error: this is a bug in devbench\n  try:   report it with the lines above", file=sys.stderr)
-        sys.exit(_BUG)
+        _report_bug()
     sys.exit(0)
+
+
+def _refuse_output(error: OSError) -> NoReturn:
+    """Results that cannot be written are the host's trouble; any other such error should have been translated."""
+    if error.errno not in (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG):
+        _report_bug()
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    print(f"error: cannot write the results: {error.strerror}\n  try:   write them elsewhere", file=sys.stderr)
+    sys.exit(HostError.exit_code)
+
+
+def _report_bug() -> NoReturn:
+    traceback.print_exc()
+    print("error: this is a bug in devbench\n  try:   report it with the lines above", file=sys.stderr)
+    sys.exit(_BUG)
 
 
 def _interrupt(_signal: int, _frame: object) -> None:

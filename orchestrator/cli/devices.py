@@ -16,6 +16,7 @@ from orchestrator.cli.options import (
     StoreOption,
     TagOption,
     chosen_devices,
+    let_readers_leave,
     print_json,
 )
 from orchestrator.errors import HostError
@@ -39,6 +40,7 @@ def devices(
     """Say what each device is: CPU, clusters, memory, sensors, runtimes, and what cannot be read."""
     from orchestrator.doctor import examine
 
+    let_readers_leave()
     examined = examine(chosen_devices(fleet, device, tag))
     if as_json:
         print_json("devbench.devices", {"devices": [found.as_json() for found in examined]})
@@ -60,6 +62,7 @@ def doctor(
     """Check this host and every device, and say what to do about what is wrong."""
     from orchestrator.doctor import examine, host_findings
 
+    let_readers_leave()
     found_here = host_findings(Path(store))
     examined = examine(chosen_devices(fleet, device, tag))
     if as_json:
@@ -72,8 +75,9 @@ def doctor(
         console.print("this host" + ("" if found_here else ": nothing to mend"))
         show_findings(console, found_here)
         show_devices(console, examined)
-    if not all(found.is_fit for found in examined):
-        raise typer.Exit(4)
+    lacking = [found for found in examined if not found.is_fit]
+    if lacking:
+        raise typer.Exit(3 if all(found.is_host_to_blame for found in lacking) else 4)
 
 
 agent_app = typer.Typer(help="The programs that run on devices.", rich_markup_mode=None, no_args_is_help=True)

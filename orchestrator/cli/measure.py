@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
 import sys
 import threading
@@ -78,7 +80,7 @@ def run(
         trace=trace,
     )
     if resume is not None:
-        _refuse_with_resume(said, plan, dry_run)
+        _refuse_with_resume(said != Overrides() or plan or fleet or device or tag or dry_run)
         with opened_store(store, create=False) as opened:
             from orchestrator.prepare import prepare_resume
 
@@ -100,12 +102,10 @@ def _plan(path: Path | None, said: Any) -> Plan:
     return apply_overrides(read_plan(path) if path else Plan(folder=Path.cwd()), said, Path.cwd())
 
 
-def _refuse_with_resume(said: Any, plan: Path | None, dry_run: bool) -> None:
-    from orchestrator.plan import Overrides
-
-    if said != Overrides() or plan is not None or dry_run:
+def _refuse_with_resume(other: object) -> None:
+    if other:
         raise UsageError(
-            "--resume goes on with the plan the run began with and takes no other",
+            "--resume goes on with the plan and the devices the run began with and takes no other",
             remedy="leave out the options that say what to measure, or start a new run",
         )
 
@@ -124,14 +124,19 @@ def _dry_run(prepared: Prepared, store: str, *, as_json: bool) -> None:
 
 def _measure(prepared: Prepared, store: Store, *, as_json: bool, quiet: bool, resumed: bool) -> None:
     from orchestrator.campaign import measure
+    from orchestrator.grid import never_measured
 
+    for note in prepared.notes:
+        _say(note)
     stop = threading.Event()
     with _stopping(stop), _observer(quiet) as observer:
         print(f"run {prepared.record.id} in {store.folder}", file=sys.stderr)
         results = measure(prepared, store, observer, stop, resumed=resumed)
     record = store.find_run(prepared.record.id)
-    show_stored(store, record, as_json=as_json)
-    sys.exit(_verdict(record, results))
+    with _closed_output_forgiven():
+        show_stored(store, record, as_json=as_json)
+        sys.stdout.flush()
+    sys.exit(_verdict(record, results, never_measured(store.trials(record.id))))
 
 
 @contextmanager
@@ -170,22 +175,40 @@ def _observer(quiet: bool) -> Iterator[Observer]:
         yield PlainProgress(sys.stderr)
 
 
-def _verdict(record: RunRecord, results: Sequence[DeviceResult]) -> int:
+@contextmanager
+def _closed_output_forgiven() -> Iterator[None]:
+    """A reader that left, or a terminal that was closed, does not change what the run has to say by its exit code."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.EPIPE, errno.EIO):
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _say(text: str) -> None:
+    with suppress(OSError):
+        print(text, file=sys.stderr)
+
+
+def _verdict(record: RunRecord, results: Sequence[DeviceResult], never: Sequence[str]) -> int:
     """The exit code of a run; what went wrong is said on standard error."""
     errors = [result.error for result in results if result.error]
     for error in errors:
         if not isinstance(error, Interrupted):
-            print(error_text(error), file=sys.stderr)
-    if record.status == "interrupted":
-        print(f"interrupted; `devbench run --resume {record.id}` goes on", file=sys.stderr)
+            _say(error_text(error))
+    if any(isinstance(error, Interrupted) for error in errors):
+        _say(f"interrupted; `devbench run --resume {record.id}` goes on")
         return Interrupted.exit_code
     if errors and not any(result.measured for result in results):
         return errors[0].exit_code
     if not any(result.measured for result in results):
-        print("nothing was measured; the reasons are above and in `devbench show`", file=sys.stderr)
+        _say("nothing was measured; the reasons are above and in `devbench show`")
         return _PARTLY_MEASURED
     incomplete = [cell for result in results for cell in result.incomplete]
     if errors or incomplete:
-        print(f"{len(incomplete)} cells were not measured as often as asked; see `devbench show`", file=sys.stderr)
+        _say(f"{len(incomplete)} cells were not measured as often as asked; see `devbench show`")
         return _PARTLY_MEASURED
-    return 0
+    for setting in never:
+        _say(f"asked for, but measured on no device: {setting}")
+    return _PARTLY_MEASURED if never else 0

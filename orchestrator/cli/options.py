@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,8 +31,18 @@ TagOption = Annotated[list[str] | None, typer.Option("--tag", help="Only devices
 
 
 def print_json(schema: str, content: dict[str, Any]) -> None:
+    """One object; in plain ASCII where the output cannot take every letter."""
     document = {"schema": schema, "version": 1, **content}
-    print(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1))
+    print(json.dumps(document, ensure_ascii=not takes_every_letter(), allow_nan=False, indent=1))
+
+
+def takes_every_letter() -> bool:
+    return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+
+
+def let_readers_leave() -> None:
+    """`devbench show | head` ends quietly when head has seen enough, as other tools do."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 
 
 def _read_fleet(path: Path | None) -> Fleet:

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestrator.cli.options import DEFAULT_STORE, JsonOption, StoreOption, opened_store, print_json
+from orchestrator.cli.options import (
+    DEFAULT_STORE,
+    JsonOption,
+    StoreOption,
+    let_readers_leave,
+    opened_store,
+    print_json,
+    takes_every_letter,
+)
 
 if TYPE_CHECKING:
     from orchestrator.store import RunRecord, Store
@@ -35,6 +43,7 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show a run: latencies with intervals, variability, speed-up, load sensitivity, and the verdict."""
+    let_readers_leave()
     if Path(run).is_file():
         _show_file(Path(run), as_json=as_json)
         return
@@ -63,11 +72,12 @@ def export_trials(
     """Write a run's trials as JSON lines, every sample included."""
     from orchestrator.exchange import as_line, write_file
 
+    let_readers_leave()
     with opened_store(store, create=False) as opened:
         trials = opened.trials(opened.find_run(run).id)
     if output is None:
         for trial in trials:
-            print(as_line(trial))
+            print(as_line(trial, ascii_only=not takes_every_letter()))
     else:
         write_file(output, trials)
         print(f"{len(trials)} trials in {output}", file=sys.stderr)
@@ -79,11 +89,12 @@ def import_trials(
     as_json: JsonOption = False,
 ) -> None:
     """Take trials from a file into the store; those that are there already are passed over."""
+    from orchestrator.clock import SYSTEM, timestamp
     from orchestrator.exchange import read_file
 
     trials = list(read_file(file))
     with opened_store(store, create=True) as opened:
-        added = opened.take_in(trials)
+        added = opened.take_in(trials, timestamp(SYSTEM.now()))
     if as_json:
         print_json("devbench.import", {"read": len(trials), "added": added})
     else:

@@ -20,6 +20,8 @@ from orchestrator.reports.run_table import latency_text
 from orchestrator.reports.terminal import facts_text
 from orchestrator.trial import Cell, Finding, Outcome, Severity, Slot, Trial
 
+_WIDE = 110
+
 
 class _Medians:
     """The estimate so far: the median of a cell's trial medians."""
@@ -115,7 +117,10 @@ class LiveProgress:
         self._live.stop()
 
     def _table(self) -> Table:
-        table = Table.grid(padding=(0, 2))
+        """A line a device; on a narrow terminal the cell's text gives way first."""
+        table = Table.grid(padding=(0, 2), expand=True)
+        for overflow in ("fold", "fold", "fold", "ellipsis", "fold"):
+            table.add_column(no_wrap=True, overflow=overflow, ratio=1 if overflow == "ellipsis" else None)
         for device, (block, bar, cell, left) in self._rows.items():
             table.add_row(Text(device, style="bold"), block, Text(bar, style="green"), cell, Text(left, style="cyan"))
         return table
@@ -146,8 +151,8 @@ class LiveProgress:
         left = f"{duration_text(progress.left_s)} left" if progress.missing else "refining"
         return (
             f"block {progress.block}, trial {progress.done} of {total}",
-            bar,
-            f"{_cell_text(cell)}  so far {self._medians.text(cell)}",
+            bar if self._console.width >= _WIDE else "",
+            f"{self._medians.text(cell)} {_cell_text(cell)}",
             left,
         )
 

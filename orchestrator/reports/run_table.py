@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from orchestrator.analysis.estimate import Estimate
     from orchestrator.analysis.summary import CellSummary
 
-WIDE = 145
+WIDE = 156
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,8 @@ def _p50_with_half_width(row: Row) -> str:
 
 def _tail(row: Row) -> str:
     """The slow inferences: the trials' p95, and how many times the typical one that is."""
-    p95, ratio = row.found.estimate.latency_us["p95"].value, row.found.variability.p95_over_p50
-    return latency_text(p95) if ratio is None else f"{latency_text(p95)} ({ratio:.1f}x)"
+    p50, p95 = (row.found.estimate.latency_us[metric].value for metric in ("p50", "p95"))
+    return latency_text(p95) if p50 is None or p95 is None else f"{latency_text(p95)} ({p95 / p50:.1f}x)"
 
 
 def _share(value: float | None) -> str:
@@ -99,6 +99,7 @@ _WIDE_COLUMNS = (
     Column("threads", lambda row: str(row.found.cell.threads)),
     Column("p50", _p50),
     Column("95 % interval", _interval, "left"),
+    Column("mean", lambda row: latency_text(row.found.estimate.latency_us["mean"].value)),
     Column("p95", _tail),
     Column("CV in", lambda row: _share(row.found.variability.within_cv)),
     Column("CV between", lambda row: _share(row.found.variability.between_cv)),
@@ -112,7 +113,7 @@ _NARROW_COLUMNS = (
     Column("p50", _p50_with_half_width),
     Column("p95", _tail),
     Column("speed-up", lambda row: _speedup(row, _ratio), "left"),
-    Column("idle", lambda row: _ratio(row.against_idle)),
+    Column("vs idle", lambda row: _ratio(row.against_idle)),
 )
 
 

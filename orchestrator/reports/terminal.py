@@ -12,24 +12,31 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.clock import duration_text
-from orchestrator.reports.run_table import Row, run_table
+from orchestrator.reports.run_table import WIDE, Row, run_table
 
 if TYPE_CHECKING:
-    from orchestrator.analysis.crossover import Crossover, CrossoverAnswer, MetricAnswer
+    from orchestrator.analysis.crossover import Crossover, CrossoverAnswer
     from orchestrator.analysis.summary import CellSummary, RunSummary
     from orchestrator.doctor import Examined
     from orchestrator.preview import Preview
     from orchestrator.store import RunRecord, SessionRecord
-    from orchestrator.trial import Finding
+    from orchestrator.trial import Cell, Finding
 
 _PLAIN_WIDTH = 200
 _SEVERITY_STYLE = {"fail": "bold red", "reject": "red", "warn": "yellow", "note": "dim"}
+_VERDICT_STYLE = {"wins": "green", "loses": "red"}
+_ANSWER_STYLE = {"yes": "bold yellow", "no": "bold green", "unknown": "bold"}
 _FINDINGS_SHOWN = 12
 _LEGEND = """
 p50: the typical trial, a trial being a fresh process and its median; the 95 % interval is over trials. \
+mean, p95: the same for each trial's mean and 95th percentile, with p95 over p50 in brackets. """
+_WIDE_LEGEND = """\
 CV in, CV between: robust spread inside a process and between processes. \
-speed-up: against the fewest threads at the same load. against idle: how many times longer under load. \
-Both are paired by block."""
+speed-up: p50 against the fewest threads at the same load. against idle: how many times longer p50 is under load. \
+Both are paired by block, with 95 % intervals."""
+_NARROW_LEGEND = """\
+speed-up: p50 against the fewest threads at the same load. vs idle: how many times longer p50 is under load. \
+A wider terminal and --json have more: means, spreads, and the intervals of the ratios."""
 
 
 def console_for(stream: TextIO) -> Console:
@@ -60,29 +67,43 @@ def show_run(
         _show_cells(console, cells, speedups, sensitivities)
         key = _group_key(cells[0])
         for answer in summary.answers:
-            if (answer.cell.device, answer.cell.model, answer.cell.runner, answer.cell.delegate) == key[:4]:
-                _show_answer(console, answer)
+            if _place(answer.cell, answer.arm) == key:
+                _show_answer(console, answer, [item for item in summary.crossovers if _is_of(item, answer)])
     _show_unmeasured(console, summary)
     _show_remarks(console, summary)
     if summary.cells:
-        console.print(Text(_LEGEND, style="dim"))
+        legend = _LEGEND + (_WIDE_LEGEND if console.width >= WIDE else _NARROW_LEGEND)
+        console.print(Text(legend, style="dim"))
 
 
-def _show_answer(console: Console, answer: CrossoverAnswer) -> None:
-    """The answer by p50, and under it the metrics that say otherwise: under load they do."""
-    main = answer.by_metric["p50"]
-    if answer.threads is None or str(main.answer) == "unknown":
-        console.print(Text(f"→ {main.text}"))
-    else:
-        question = f"→ Do {answer.threads} threads win when idle and lose under load? "
-        console.print(Text.assemble(question, _answer_word(main), f": {main.text}"))
+def _show_answer(console: Console, answer: CrossoverAnswer, crossovers: Sequence[Crossover]) -> None:
+    """The question with its answer by each metric, and under it the verdict at each load: under load they disagree."""
+    if answer.threads is None:
+        console.print(Text(f"→ {answer.by_metric['p50'].text}"))
+        return
+    question = f"→ Do {answer.threads} threads win when idle and lose under load?"
+    words: list[str | tuple[str, str]] = [question]
     for metric, found in answer.by_metric.items():
-        if found.answer != main.answer and str(found.answer) != "unknown":
-            console.print(Text.assemble(f"  by {metric}: ", _answer_word(found), f": {found.text}"))
+        words += [f" by {metric} ", (str(found.answer), _ANSWER_STYLE[str(found.answer)]), ","]
+    console.print(Text.assemble(*words[:-1]))
+    ours = [item for item in crossovers if item.contrast.cell.threads == answer.threads]
+    for load, at_load in itertools.groupby(ours, key=lambda item: item.contrast.cell.load):
+        console.print(_verdicts_text(load, list(at_load)))
 
 
-def _answer_word(found: MetricAnswer) -> tuple[str, str]:
-    return str(found.answer), "bold yellow" if str(found.answer) == "yes" else "bold green"
+def _verdicts_text(load: str, crossovers: Sequence[Crossover]) -> Text:
+    """`  cpu:1@100  p50 0.96x same · mean 0.62x loses · p95 0.33x loses`."""
+    parts: list[str | tuple[str, str]] = [f"    {load:12}"]
+    for number, crossover in enumerate(crossovers):
+        speedup = crossover.contrast.ratio.inverse.value
+        style = _VERDICT_STYLE.get(str(crossover.verdict), "")
+        ratio = "–" if speedup is None else f"{speedup:.2f}x"
+        parts += [" · " if number else "", f"{crossover.contrast.metric} {ratio} ", (str(crossover.verdict), style)]
+    needed = [crossover.blocks_needed for crossover in crossovers if str(crossover.verdict) == "undecided"]
+    known = [blocks for blocks in needed if blocks is not None]
+    if known:
+        parts.append(f" (about {max(known)} more blocks would decide)")
+    return Text.assemble(*parts)
 
 
 def _of_p50(crossovers: Iterable[Crossover]) -> Iterable[Crossover]:
@@ -93,9 +114,18 @@ def _of_metric(contrasts: Iterable[Any]) -> Iterable[Any]:
     return (item for item in contrasts if item.metric == "p50")
 
 
-def _group_key(found: CellSummary) -> tuple[str, str, str, str, str]:
-    cell = found.cell
-    return cell.device, cell.model, cell.runner, cell.delegate, found.estimate.arm or ""
+def _group_key(found: CellSummary) -> tuple[str, ...]:
+    return _place(found.cell, found.estimate.arm)
+
+
+def _place(cell: Cell, arm: str | None) -> tuple[str, ...]:
+    return cell.device, cell.model, cell.model_sha256, cell.runner, cell.delegate, arm or ""
+
+
+def _is_of(crossover: Crossover, answer: CrossoverAnswer) -> bool:
+    """Whether a verdict belongs to the sweep that an answer is about."""
+    cell, arm = crossover.contrast.cell, crossover.contrast.arm
+    return _place(cell, arm) == _place(answer.cell, answer.arm) and cell.affinity == answer.cell.affinity
 
 
 def _show_header(console: Console, record: RunRecord, sessions: Sequence[SessionRecord], summary: RunSummary) -> None:
@@ -233,15 +263,26 @@ def _show_facts(console: Console, found: Examined) -> None:
         console.print(Text(f"  not readable: {absent}", style="dim"))
 
 
+def _counted(count: int, noun: str) -> str:
+    return f"1 {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _range(low: int, high: int, noun: str) -> str:
+    return _counted(low, noun) if low == high else f"{low} to {high} {noun}s"
+
+
 def show_dry_run(console: Console, seen: Preview) -> None:
     """The cells, the first blocks in their order, and how long it would take."""
     cells, least = len(seen.cells), len(seen.blocks)
     drawn = " (drawn; --seed fixes it)" if seen.is_seed_drawn else ""
-    console.print(
-        f"{cells} cells, {least} to {seen.blocks_max} blocks, {cells * least} to {cells * seen.blocks_max} trials, "
-        f"seed {seen.seed}{drawn}; about {duration_text(seen.seconds[0])} to {duration_text(seen.seconds[1])}. "
-        "No device was touched."
-    )
+    work = [
+        _counted(cells, "cell"),
+        _range(least, seen.blocks_max, "block"),
+        _range(cells * least, cells * seen.blocks_max, "trial"),
+    ]
+    times = [duration_text(seconds) for seconds in dict.fromkeys(seen.seconds)]
+    summary = f"{', '.join(work)}, seed {seen.seed}{drawn}; about {' to '.join(times)}."
+    console.print(f"{summary} No device was touched.", soft_wrap=True)
     for note in seen.notes:
         console.print(Text(note, style="yellow"))
     table = _table(

@@ -67,6 +67,9 @@ class Runner(Protocol):
     def platforms(self) -> Sequence[str]:
         """The platforms it runs on."""
 
+    def unsupported(self, cell: Cell) -> str | None:
+        """Why it cannot express the cell, beyond delegates and variants; None when it can."""
+
     def files(self, variant: str, machine: str) -> Mapping[str, Path]:
         """Its files on the host for a device whose machine name this is, by role, to be pushed.
 

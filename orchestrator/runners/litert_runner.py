@@ -25,6 +25,9 @@ class LitertRunner:
     delegates = ("xnnpack", "cpu")
     platforms = ("linux",)
 
+    def unsupported(self, cell: Cell) -> str | None:
+        return None
+
     def files(self, variant: str, machine: str) -> Mapping[str, Path]:
         return {"runner": Path(device_agents.__file__).with_name("litert_runner.py")}
 

@@ -44,12 +44,11 @@ def slot_key(trial: Trial) -> tuple[str, int, str]:
     return trial.cell.id, trial.slot.block, trial.slot.arm or ""
 
 
-def imported_run(run_id: str, trials: Sequence[Trial]) -> RunRecord:
-    started = min((trial.started_at for trial in trials if trial.started_at), default=run_id[:20])
+def imported_run(run_id: str, trials: Sequence[Trial], entered_at: str) -> RunRecord:
     devices = sorted({trial.cell.device for trial in trials})
     return RunRecord(
         id=run_id,
-        created_at=started,
+        created_at=entered_at,
         status="imported",
         plan={},
         fleet={"devices": [{"name": name} for name in devices]},

@@ -15,7 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from orchestrator.content_hash import sha256
-from orchestrator.errors import RunNotFound, StoreError, StoreNewer
+from orchestrator.errors import ImportRefused, RunNotFound, StoreError, StoreNewer
 from orchestrator.settings import nearest
 from orchestrator.store import schema
 from orchestrator.store.rows import RunRecord, SessionRecord, cell_of, imported_run, slot_key, trial_of, trial_row
@@ -141,6 +141,14 @@ class Store:
         with self._read() as connection:
             return [RunRecord(**row) for row in connection.execute(query).mappings()]
 
+    def last_resumable(self) -> RunRecord:
+        """The newest run that has work left; failing that, the newest that was measured here."""
+        here = [record for record in self.runs() if record.status in ("running", "interrupted", "finished")]
+        unfinished = [record for record in here if record.status != "finished"]
+        if not here:
+            raise RunNotFound(f"no run to go on with in {self.folder}", remedy="start one with `devbench run`")
+        return (unfinished or here)[0]
+
     def find_run(self, reference: str) -> RunRecord:
         """A run by its id, by the start of its id if only one starts so, or `last`."""
         records = self.runs()
@@ -206,24 +214,34 @@ class Store:
         with self._write() as connection:
             connection.execute(sa.insert(schema.trials), [trial_row(trial) for trial in trials])
 
-    def take_in(self, trials: Sequence[Trial]) -> int:
-        """Add trials made elsewhere, with runs of their own; gives how many were new."""
-        added = 0
-        for run_id in dict.fromkeys(trial.run for trial in trials):
-            of_run = [trial for trial in trials if trial.run == run_id]
-            if not any(record.id == run_id for record in self.runs()):
-                self.add_run(imported_run(run_id, of_run), [])
-            self.add_cells(run_id, list(dict.fromkeys(trial.cell for trial in of_run)))
-            known = self.finished_slots(run_id)
-            fresh = {slot: trial for trial in of_run if (slot := slot_key(trial)) not in known}
-            self.add_trials(list(fresh.values()))
-            added += len(fresh)
-        return added
+    def take_in(self, trials: Sequence[Trial], entered_at: str) -> int:
+        """Add trials made elsewhere, with runs of their own; gives how many were new. A run that was measured here
+        takes no trials from elsewhere."""
+        status = {record.id: record.status for record in self.runs()}
+        fresh: dict[str, dict[tuple[str, int, str], Trial]] = {}
+        for trial in trials:
+            fresh.setdefault(trial.run, {})[slot_key(trial)] = trial
+        for run_id, of_run in fresh.items():
+            for slot in self.finished_slots(run_id) & set(of_run):
+                del of_run[slot]
+            if of_run and status.get(run_id, "imported") != "imported":
+                raise ImportRefused(
+                    f"run {run_id} was measured here, and {len(of_run)} trials of the file are not part of it",
+                    remedy="import them into another store",
+                )
+        for run_id, of_run in fresh.items():
+            if run_id not in status:
+                self.add_run(imported_run(run_id, list(of_run.values()), entered_at), [])
+            self.add_cells(run_id, list(dict.fromkeys(trial.cell for trial in of_run.values())))
+            self.add_trials(list(of_run.values()))
+        return sum(len(of_run) for of_run in fresh.values())
 
-    def forget_not_run(self, run_id: str) -> None:
-        """Drop the notes that slots were not run, because they are about to be."""
+    def forget_not_run(self, run_id: str, device: str) -> None:
+        """Drop the notes that slots of a device were not run, because they are about to be."""
         table = schema.trials
-        gone = sa.delete(table).where(table.c.run_id == run_id, table.c.outcome == str(Outcome.NOT_RUN))
+        gone = sa.delete(table).where(
+            table.c.run_id == run_id, table.c.device == device, table.c.outcome == str(Outcome.NOT_RUN)
+        )
         with self._write() as connection:
             connection.execute(gone)
 
@@ -255,15 +273,15 @@ class Store:
 
     def keep_blob(self, source: Path) -> None:
         """Keep a model or runner by its hash, so that the run can be reproduced later."""
-        target = self.folder / "blobs" / sha256(source) / source.name
+        digest = sha256(source)
         with _translated(self.folder):
-            if not target.exists():
-                _copy_whole(source, target)
+            if self.blob(digest) is None:
+                _copy_whole(source, self.folder / "blobs" / digest / source.name, self.folder)
 
     def blob(self, digest: str) -> Path | None:
         """The kept file of this hash, if it is there and unharmed."""
         found = sorted((self.folder / "blobs" / digest).glob("*"))
-        return found[0] if found and sha256(found[0]) == digest else None
+        return next((path for path in found if path.is_file() and sha256(path) == digest), None)
 
     def keep_log(self, trial_name: str, run_id: str, content: bytes) -> str:
         """Keep a trial's transcript; gives its path inside the store."""
@@ -284,12 +302,15 @@ def _safe(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "_", name)
 
 
-def _copy_whole(source: Path, target: Path) -> None:
+def _copy_whole(source: Path, target: Path, scratch: Path) -> None:
+    """Copy by way of `scratch`, on the same disk, so that the target's folder never holds half a file."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=target.parent)
+    descriptor, temporary = tempfile.mkstemp(dir=scratch, prefix=".blob-")
     try:
         with os.fdopen(descriptor, "wb") as out, source.open("rb") as content:
             shutil.copyfileobj(content, out, 1 << 20)
+            out.flush()
+            os.fsync(out.fileno())
         Path(temporary).replace(target)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)

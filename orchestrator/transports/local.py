@@ -109,10 +109,16 @@ class LocalProcess:
         return status
 
     def kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._child.pid, signal.SIGKILL)
-        self._child.wait()
+        """Only while the child has not been waited for: afterwards its number may belong to a stranger."""
+        if self._child.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._child.pid, signal.SIGKILL)
+            self._child.wait()
         self._let_go()
+
+    @property
+    def has_ended(self) -> bool:
+        return self._child.returncode is not None
 
     def _let_go(self) -> None:
         self._drain.join(timeout=1.0)
@@ -137,13 +143,14 @@ class LocalTransport:
             stdout, stderr = child.communicate(content, timeout=deadline.left_s)
         except subprocess.TimeoutExpired as error:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)
+                os.killpg(child.pid, signal.SIGKILL)  # not waited for yet, so the number is still the child's
             child.communicate()
             raise _timeout(argv) from error
         return Completed(child.returncode, stdout, stderr)
 
     def start(self, argv: Sequence[str]) -> Process:
         process = LocalProcess(argv)
+        self._started = [other for other in self._started if not other.has_ended]
         self._started.append(process)
         return process
 
@@ -210,4 +217,7 @@ def _copy(source: Path, target: Path, *, mode: int) -> None:
 def _copy_error(source: Path, target: Path, error: OSError) -> DeviceError:
     if error.errno in (28, 122):  # ENOSPC, EDQUOT
         return DeviceFull(f"no space left for {target}", remedy=f"free space in {target.parent}")
-    return DeviceUnfit(f"cannot copy {source} to {target}: {error.strerror}", remedy="check path and permissions")
+    return DeviceUnfit(
+        f"cannot copy {source} to {target}: {error.strerror}",
+        remedy="check path and permissions, or set workdir in devices.toml to another place",
+    )

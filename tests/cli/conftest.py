@@ -32,6 +32,7 @@ seed = 7
 
 [conditions]
 load_tolerance_points = 100
+other_cpu_percent_max = 100000
 """
 
 

@@ -5,45 +5,97 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from android_harness.adb_transport import ADB
+from device_agents import agent_binary
 from orchestrator.clock import SYSTEM, Deadline
 from orchestrator.errors import CommandTimeout, DeviceError, DeviceUnfit
 from orchestrator.fleet import Device
 from orchestrator.transports.base import Transport
 from orchestrator.transports.local import LOCAL
 
-TRANSPORTS = {"local": (LOCAL, Device("here", "local"))}
-HOSTILE = "a b'c\"d$(touch pwned)`id`;&|*?[é]\\ -x"
+from ..devices.adb_server import AdbServer
+from ..devices.fixtures import StartPhone
+from ..devices.virtual_phone import FLAGSHIP, OLD, Profile, VirtualPhone
+
+HOSTILE = "a b'c\"d$(touch pwned)`id`;&|*?[é]\\ -x\nnext"
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A device under the contract, and how a test looks into it without the transport."""
+
+    transport: Transport
+    scratch: str
+    """A folder on the device that is the test's own."""
+    phone: VirtualPhone | None = None
+
+    def host_path(self, path: str) -> Path:
+        """A file of the device, as this host sees it."""
+        return self.phone.path(path) if self.phone else Path(path)
+
+    def processes(self) -> list[object]:
+        """What runs on the device; this machine has its own life, and is not asked."""
+        return [*self.phone.processes()] if self.phone else []
+
+    def is_alive(self, pid: int) -> bool:
+        """Whether a process runs; one that ended and waits for its parent does not count."""
+        if self.phone:
+            return any(process.pid == pid for process in self.phone.processes())
+        try:
+            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        except FileNotFoundError:
+            return False
+
+    def wait_until_dead(self, pid: int, seconds: float = 5.0) -> bool:
+        deadline = soon(seconds)
+        while self.is_alive(pid) and not deadline.passed:
+            SYSTEM.sleep(0.01)
+        return not self.is_alive(pid)
+
+
+def local_bench(request: pytest.FixtureRequest) -> Bench:
+    scratch = request.getfixturevalue("tmp_path") / "scratch"
+    scratch.mkdir()
+    return Bench(LOCAL.open(Device("here", "local"), deadline=soon()), str(scratch))
+
+
+def adb_bench(request: pytest.FixtureRequest, profile: Profile) -> Bench:
+    server: AdbServer = request.getfixturevalue("adb_server")
+    start: StartPhone = request.getfixturevalue("phone")
+    phone = start(profile, connected=False)
+    address = {"serial": phone.address, "adb_server": f"127.0.0.1:{server.port}"}
+    transport = ADB.open(Device("phone", "adb", address=address), deadline=soon(60))
+    scratch = "/data/local/tmp/scratch"
+    phone.path(scratch).mkdir()
+    return Bench(transport, scratch, phone)
+
+
+TRANSPORTS = {
+    "local": local_bench,
+    "adb": lambda request: adb_bench(request, FLAGSHIP),
+    "adb_before_android_7": lambda request: adb_bench(request, OLD),
+}
 
 
 @pytest.fixture(params=sorted(TRANSPORTS))
-def transport(request: pytest.FixtureRequest) -> Iterator[Transport]:
-    kind, device = TRANSPORTS[request.param]
-    opened = kind.open(device, deadline=soon())
+def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
+    opened = TRANSPORTS[request.param](request)
     yield opened
-    opened.close()
+    opened.transport.close()
+
+
+@pytest.fixture
+def transport(bench: Bench) -> Transport:
+    return bench.transport
 
 
 def soon(seconds: float = 20.0) -> Deadline:
     return Deadline.after(seconds)
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that ended and waits for its parent does not count."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-def wait_until_dead(pid: int, seconds: float = 5.0) -> bool:
-    deadline = soon(seconds)
-    while is_alive(pid) and not deadline.passed:
-        SYSTEM.sleep(0.01)
-    return not is_alive(pid)
 
 
 def test_run_gives_status_and_both_streams_apart(transport: Transport) -> None:
@@ -82,18 +134,18 @@ def test_large_output_arrives_whole(transport: Transport) -> None:
     assert len(done.stdout) == 20_000_000
 
 
-def test_a_deadline_kills_the_command_and_its_children(transport: Transport, tmp_path: Path) -> None:
+def test_a_deadline_kills_the_command_and_its_children(bench: Bench) -> None:
     """When the deadline passes the command is killed with all its children, and the error says so."""
-    pidfile = tmp_path / "pid"
+    pidfile = f"{bench.scratch}/pid"
     script = f"sleep 60 & echo $! > '{pidfile}'; wait"
     with pytest.raises(CommandTimeout, match="sh did not end in time and was killed"):
-        transport.run(["sh", "-c", script], deadline=soon(0.5))
-    assert wait_until_dead(int(pidfile.read_text()))
+        bench.transport.run(["sh", "-c", script], deadline=soon(0.5))
+    assert bench.wait_until_dead(int(bench.host_path(pidfile).read_text()))
 
 
 def test_a_missing_program_is_an_error_with_a_remedy(transport: Transport) -> None:
     """A program that is not there is named."""
-    with pytest.raises(DeviceUnfit, match="no program /nowhere/prog on this machine") as caught:
+    with pytest.raises(DeviceUnfit, match=r"no program /nowhere/prog on (this machine|phone)") as caught:
         transport.run(["/nowhere/prog"], deadline=soon())
     assert caught.value.remedy
 
@@ -147,59 +199,90 @@ def test_waiting_past_the_deadline_kills(transport: Transport) -> None:
         process.wait(soon(0.1))
 
 
-def test_close_ends_what_was_started(transport: Transport, tmp_path: Path) -> None:
+def test_a_killed_process_says_so(transport: Transport) -> None:
+    """Killing twice is no error, and the status is the signal's."""
+    process = transport.start(["sleep", "60"])
+    process.kill()
+    process.kill()
+    assert process.wait(soon()) == -9
+
+
+def test_close_ends_what_was_started(bench: Bench) -> None:
     """Closing the transport leaves nothing running."""
-    pidfile = tmp_path / "pid"
-    process = transport.start(["sh", "-c", f"echo $$ > '{pidfile}'; echo up; exec sleep 60"])
+    pidfile = f"{bench.scratch}/pid"
+    process = bench.transport.start(["sh", "-c", f"echo $$ > '{pidfile}'; echo up; exec sleep 60"])
     assert process.receive(soon()) == b"up\n"
-    transport.close()
-    assert wait_until_dead(int(pidfile.read_text()))
+    bench.transport.close()
+    assert bench.wait_until_dead(int(bench.host_path(pidfile).read_text()))
 
 
-def test_push_and_pull_keep_every_byte(transport: Transport, tmp_path: Path) -> None:
+def test_push_and_pull_keep_every_byte(bench: Bench, tmp_path: Path) -> None:
     """A file goes to the device and comes back the same, whatever its name, folders made on the way."""
     source = tmp_path / HOSTILE.replace("/", "_")
     source.write_bytes(os.urandom(3_000_000))
-    target = tmp_path / "device" / "new folder" / HOSTILE
-    transport.push(source, str(target), deadline=soon())
+    target = f"{bench.scratch}/new folder/{HOSTILE}"
+    bench.transport.push(source, target, deadline=soon())
     back = tmp_path / "back"
-    transport.pull(str(target), back, deadline=soon())
+    bench.transport.pull(target, back, deadline=soon())
     assert back.read_bytes() == source.read_bytes()
 
 
-def test_push_can_make_a_file_executable(transport: Transport, tmp_path: Path) -> None:
+def test_push_can_make_a_file_executable(bench: Bench, tmp_path: Path) -> None:
     """A pushed program can be run."""
     source = tmp_path / "tool"
-    source.write_text("#!/bin/sh\necho ran\n")
-    target = str(tmp_path / "device" / "tool")
-    transport.push(source, target, deadline=soon(), executable=True)
-    assert transport.run([target], deadline=soon()).stdout == b"ran\n"
+    source.write_text(f"#!{'/system/bin/sh' if bench.phone else '/bin/sh'}\necho ran\n")
+    target = f"{bench.scratch}/new/tool"
+    bench.transport.push(source, target, deadline=soon(), executable=True)
+    assert bench.transport.run([target], deadline=soon()).stdout == b"ran\n"
 
 
-def test_a_failed_push_leaves_nothing_behind(transport: Transport, tmp_path: Path) -> None:
+def test_a_failed_push_leaves_nothing_behind(bench: Bench, tmp_path: Path) -> None:
     """A push that cannot be finished leaves neither the file nor a part of it."""
-    folder = tmp_path / "device"
-    folder.mkdir()
     with pytest.raises(DeviceError):
-        transport.push(tmp_path / "missing", str(folder / "file"), deadline=soon())
+        bench.transport.push(tmp_path / "missing", f"{bench.scratch}/file", deadline=soon())
+    assert list(bench.host_path(bench.scratch).iterdir()) == []
+
+
+def test_a_push_in_the_place_of_a_folder_is_refused(bench: Bench, tmp_path: Path) -> None:
+    """The file does not vanish into the folder, and no part of it is left beside."""
+    source = tmp_path / "file"
+    source.write_bytes(b"x")
+    folder = bench.host_path(bench.scratch) / "folder"
+    folder.mkdir()
+    with pytest.raises(DeviceUnfit, match="Is a directory"):
+        bench.transport.push(source, f"{bench.scratch}/folder", deadline=soon())
+    assert list(folder.parent.iterdir()) == [folder]
     assert list(folder.iterdir()) == []
 
 
-def test_push_replaces_a_running_program(transport: Transport, tmp_path: Path) -> None:
+def test_pulling_what_is_not_there_is_an_error(bench: Bench, tmp_path: Path) -> None:
+    """It leaves no file on the host."""
+    with pytest.raises(DeviceError):
+        bench.transport.pull(f"{bench.scratch}/missing", tmp_path / "back", deadline=soon())
+    assert not (tmp_path / "back").exists()
+
+
+def test_push_replaces_a_running_program(bench: Bench, tmp_path: Path) -> None:
     """A program that is running can be replaced: the copy is made beside it and renamed."""
-    target = str(tmp_path / "sleeper")
-    transport.push(Path("/bin/sleep"), target, deadline=soon(), executable=True)
-    process = transport.start([target, "60"])
-    transport.push(Path("/bin/true"), target, deadline=soon(), executable=True)
-    assert transport.run([target], deadline=soon()).exit == 0
+    agent = agent_binary(os.uname().machine)  # a static program, which runs anywhere
+    assert agent, "build it with `make agents`"
+    other = tmp_path / "other"
+    other.write_text(f"#!{'/system/bin/sh' if bench.phone else '/bin/sh'}\nexit 4\n")
+    target = f"{bench.scratch}/program"
+    bench.transport.push(agent, target, deadline=soon(), executable=True)
+    process = bench.transport.start([target, "sample", "--seconds", "60"])
+    assert process.receive(soon())
+    bench.transport.push(other, target, deadline=soon(), executable=True)
+    assert bench.transport.run([target], deadline=soon()).exit == 4
     process.kill()
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts open files through /proc, which is not here")
-def test_a_thousand_commands_leak_nothing(transport: Transport) -> None:
+def test_a_thousand_commands_leak_nothing(bench: Bench) -> None:
     """Neither open files nor processes pile up."""
+    transport = bench.transport
     transport.run(["true"], deadline=soon())
-    before = len(list(Path("/proc/self/fd").iterdir()))
+    before = open_files()
     for number in range(1000):
         if number % 10:
             transport.run(["true"], deadline=soon())
@@ -208,7 +291,15 @@ def test_a_thousand_commands_leak_nothing(transport: Transport) -> None:
             while not process.at_end:
                 process.receive(soon())
             process.wait(soon())
-    assert len(list(Path("/proc/self/fd").iterdir())) <= before + 2
+    settled = soon(5)  # a virtual phone lives in this process too, and closes its ends a moment later
+    while (open_files() > before + 2 or bench.processes()) and not settled.passed:
+        SYSTEM.sleep(0.01)
+    assert open_files() <= before + 2
+    assert bench.processes() == []
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def test_this_python_is_the_device_python() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import os
 import subprocess
 import sys
 import tempfile
@@ -13,11 +12,12 @@ from pathlib import Path
 SOURCES = Path(__file__).parent / "native"
 BIN = Path(__file__).parent / "bin"
 FLAGS = ("-target", "x86_64-linux-musl", "-std=c11", "-D_GNU_SOURCE", "-O2", "-s", "-static", "-Wall", "-Wextra")
+WARNINGS = ("-Wconversion", "-Wshadow", "-Werror")
 
 #: The sources of each program.
 PROGRAMS = {
     "phone_init": ("phone_init.c", "world.c", "affinity.c", "phone_init.h"),
-    "benchmark_model": ("benchmark_model.c", "bm_flags.c", "bm_latency.c", "bm.h"),
+    "benchmark_model": ("benchmark_model.c", "bm_flags.c", "bm_latency.c", "bm.h", "bm_tables.h"),
 }
 
 
@@ -33,6 +33,8 @@ def build(program: str) -> Path:
         recipe.update(source.read_bytes())
     binary = BIN / f"{program}-{recipe.hexdigest()[:16]}"
     if not binary.exists():
+        for stale in BIN.glob(f"{program}-*"):
+            stale.unlink(missing_ok=True)  # one that runs goes on running
         _compile(binary, [source for source in sources if source.suffix == ".c"])
     return binary
 
@@ -44,8 +46,19 @@ def _compile(binary: Path, sources: list[Path]) -> None:
     # Two builds at the same time must not see each other's half-written file.
     with tempfile.TemporaryDirectory(dir=BIN, prefix=".building-") as scratch:
         fresh = Path(scratch) / binary.name
-        command = [sys.executable, "-m", "ziglang", "cc", *FLAGS, "-o", str(fresh), *map(str, sources), "-lm"]
+        command = [
+            sys.executable,
+            "-m",
+            "ziglang",
+            "cc",
+            *FLAGS,
+            *WARNINGS,
+            "-o",
+            str(fresh),
+            *map(str, sources),
+            "-lm",
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise CannotBuild(f"{binary.name} does not build:\n{done.stderr}")
-        os.replace(fresh, binary)
+        fresh.replace(binary)

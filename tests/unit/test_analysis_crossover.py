@@ -153,7 +153,7 @@ def test_metrics_that_disagree_are_mentioned() -> None:
     (answer,) = summarise(stuttering).answers
     assert answer.by_metric["mean"].answer is Answer.YES
     assert answer.answer is Answer.NO
-    assert answer.text.endswith("; by mean the answer is yes; by p95 the answer is yes")
+    assert answer.text.endswith("; by mean they lose under app; by p95 they lose under app")
 
 
 def test_base_other_than_one_thread_is_named() -> None:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from orchestrator.agent_lines import LineReader, Report
-from orchestrator.evidence import Asked, judge
+from orchestrator.evidence import judge
+from orchestrator.evidence_terms import Asked
 from orchestrator.fleet import Limits
 from orchestrator.plan import Conditions, Measure
 from orchestrator.platforms.base import Hold
@@ -274,6 +275,22 @@ class TestThreads:
         altered = scene().ask(delegate="cpu", threads=4).observe(nodes_delegated=0)
         assert altered.findings == {}
 
+    def test_a_process_confined_to_fewer_cpus_than_threads_rejects(self) -> None:
+        """Whoever started devbench under taskset confined the runner as well."""
+        altered = scene().started(affinity="1")
+        altered.asked = replace(altered.asked, affinity_mask=None)
+        assert altered.findings == {"confined": (Severity.REJECT, "2 threads may run on 1 CPUs only (mask 1)")}
+
+    @pytest.mark.parametrize("key", ["threads_before", "nodes_delegated"])
+    def test_what_the_runner_does_not_say_is_unverified(self, key: str) -> None:
+        """Absent evidence is no evidence."""
+        what = "threads" if key == "threads_before" else "delegate"
+        assert list(scene().observe(**{key: None}).findings) == [f"{what}-unverified"]
+
+    def test_inputs_that_the_model_overwrote_reject(self) -> None:
+        """In zero-copy mode the inputs are written once and must last."""
+        assert list(scene().observe(inputs_intact=False).findings) == ["inputs"]
+
     def test_a_runner_that_speaks_of_more_threads_than_the_kernel_shows_is_not_believed(self) -> None:
         """The agent looks into /proc."""
         altered = scene().closing(threads={"max": 1, "by_cpu_ns": [1]})
@@ -302,7 +319,7 @@ class TestAffinity:
 
     def test_any_cpu_is_no_mask(self) -> None:
         """Nothing was asked, so nothing can differ."""
-        altered = scene().started(affinity="1")
+        altered = scene().started(affinity="f")
         altered.asked = replace(altered.asked, affinity_mask=None)
         assert altered.findings == {}
 
@@ -421,37 +438,36 @@ class TestHolds:
 
 
 class TestLimits:
-    def limited(self, **limits: float) -> Scene:
+    def limited(self, *states: dict[str, float | None], broken: tuple[str, ...] = (), **limits: float) -> Scene:
         altered = scene()
-        altered.asked = replace(altered.asked, limits=Limits(**limits))  # type: ignore[arg-type]  # floats only here
+        limited = Limits(**limits)  # type: ignore[arg-type]  # floats only here
+        altered.asked = replace(altered.asked, limits=limited, states=states, breaches=broken)
         return altered
 
-    def test_too_hot_rejects(self) -> None:
-        """The hottest reading of the trial."""
-        assert self.limited(temperature_c_max=60).samples(temp_mc=[41_000, 61_500]).findings == {
-            "temperature": (Severity.REJECT, "61.5 degrees C, and the limit is 60")
-        }
+    def test_a_limit_the_platform_found_broken_rejects_once(self) -> None:
+        """Before and during the trial it may be the same one."""
+        hot = "61.5 degrees C, and the limit is 60"
+        altered = self.limited(
+            {"temperature_c": 61.5}, {"temperature_c": 61.5}, broken=(hot, hot), temperature_c_max=60
+        )
+        assert altered.findings == {"limit": (Severity.REJECT, hot)}
 
-    def test_within_the_limit_gives_no_finding(self) -> None:
-        """The limit itself is allowed."""
-        assert self.limited(temperature_c_max=60).samples(temp_mc=[60_000]).findings == {}
+    def test_a_limit_that_holds_gives_no_finding(self) -> None:
+        """It was read, and nothing was broken."""
+        assert self.limited({"temperature_c": 60.0}, temperature_c_max=60).findings == {}
 
-    def test_a_limit_nobody_can_check_is_a_warning(self) -> None:
+    @pytest.mark.parametrize(
+        ("limit", "sensor"),
+        [
+            ("temperature_c_max", "no sensor"),
+            ("battery_percent_min", "no battery"),
+            ("thermal_status_max", "no thermal status"),
+        ],
+    )
+    def test_a_limit_nobody_can_check_is_a_warning(self, limit: str, sensor: str) -> None:
         """As on the recorded machine, which has no sensor."""
-        assert self.limited(temperature_c_max=60).findings == {
-            "temperature-unread": (Severity.WARN, "temperature_c_max is set, and no sensor can be read")
-        }
-
-    def test_a_low_battery_rejects(self) -> None:
-        """Phones slow down when it gets low."""
-        assert self.limited(battery_percent_min=30).samples(battery=[{"percent": 29}]).findings == {
-            "battery": (Severity.REJECT, "battery at 29 %, and the limit is 30 %")
-        }
-
-    def test_a_battery_limit_nobody_can_check_is_a_warning(self) -> None:
-        """As with temperature."""
-        assert self.limited(battery_percent_min=30).findings == {
-            "battery-unread": (Severity.WARN, "battery_percent_min is set, and no battery can be read")
+        assert self.limited({"temperature_c": None}, **{limit: 3}).findings == {
+            f"{limit}-unread": (Severity.WARN, f"{limit} is set, and {sensor} can be read")
         }
 
 
@@ -483,9 +499,9 @@ class TestNeighbours:
         """None is none."""
         assert self.limit(busy_neighbours(0.1), 0).outcome == Outcome.REJECTED
 
-    def test_without_a_limit_they_are_a_warning(self) -> None:
+    def test_below_the_limit_they_are_a_warning(self) -> None:
         """From a quarter of a CPU on."""
-        assert busy_neighbours(0.6).findings == {"other-cpu": (Severity.WARN, "other programs used 60 % of a CPU")}
+        assert busy_neighbours(0.4).findings == {"other-cpu": (Severity.WARN, "other programs used 40 % of a CPU")}
         assert busy_neighbours(0.2).findings == {}
 
     def test_stolen_time_is_a_warning(self) -> None:

@@ -19,7 +19,7 @@ TEST_MODELS = Path(__file__).parents[1] / "data" / "models"
 
 
 def names(folder: Path, *patterns: str) -> list[str]:
-    return [model.name for model in find_models(patterns, folder)]
+    return [model.name for model in find_models(patterns, folder)[0]]
 
 
 def refusal(folder: Path, *patterns: str) -> str:
@@ -34,9 +34,9 @@ class TestFinding:
         """Relative paths start at the folder."""
         path = tmp_path / "mobilenet.tflite"
         path.write_bytes(INT8)
-        (found,) = find_models(["mobilenet.tflite"], tmp_path)
+        (found,), _ = find_models(["mobilenet.tflite"], tmp_path)
         assert found == Model("mobilenet", path, hashlib.sha256(INT8).hexdigest())
-        assert find_models([str(path)], Path("/elsewhere")) == (found,)
+        assert find_models([str(path)], Path("/elsewhere")) == ((found,), ())
 
     def test_a_glob_finds_every_file_in_order_of_names(self, tmp_path: Path) -> None:
         """Also in folders below, and nothing else that matches."""
@@ -85,14 +85,14 @@ class TestFinding:
     def test_names_that_would_hurt_a_shell_are_only_names(self, name: str, tmp_path: Path) -> None:
         """Commands are argument lists, so any name will do."""
         (tmp_path / name).write_bytes(INT8)
-        (found,) = find_models([name], tmp_path)
+        (found,), _ = find_models([name], tmp_path)
         assert found.path == tmp_path / name
 
     @pytest.mark.parametrize("raw", [b"new\nline.tflite", b"\x1b[31mred.tflite", b"\xff.tflite"])
     def test_a_name_can_be_printed_hashed_and_stored(self, raw: bytes, tmp_path: Path) -> None:
         """Whatever the file is called, the cell's name is printable text."""
         Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + raw)).write_bytes(INT8)
-        (found,) = find_models([os.fsdecode(raw)], tmp_path)
+        (found,), _ = find_models([os.fsdecode(raw)], tmp_path)
         assert found.name.isprintable()
         assert make_cell(model=found.name).id
 

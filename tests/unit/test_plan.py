@@ -68,7 +68,7 @@ class TestReading:
         runs = 2
         min_ms = 3
         max_ms = 4
-        settle_ms = 5
+        settle_ms = 50
         sample_ms = 0
         trial_timeout = "1m30s"
         budget = "2h"
@@ -93,7 +93,7 @@ class TestReading:
                 affinity=("any", "big", "0xF0"),
                 loads=("idle", "cpu:2@50", "model:b.tflite"),
             ),
-            measure=Measure(10, 20, 0.05, 0, 1, 2, 3, 4, 5, 0, 90.0, 7200.0, 0, 9, "in.npz"),
+            measure=Measure(10, 20, 0.05, 0, 1, 2, 3, 4, 50, 0, 90.0, 7200.0, 0, 9, "in.npz"),
             conditions=Conditions(
                 "performance", load_placement="same-group", load_tolerance_points=5.0, other_cpu_percent_max=0.0
             ),

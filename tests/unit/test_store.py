@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from orchestrator.errors import RunNotFound, StoreError
+from orchestrator.errors import ImportRefused, RunNotFound, StoreError
 from orchestrator.store import RunRecord, SessionRecord, Store, open_store
 from orchestrator.store.schema import VERSION
 from orchestrator.trial import Cell, Finding, Outcome, Severity, Slot, Summary, Trial
@@ -24,6 +24,9 @@ def store(tmp_path: Path) -> Store:
 
 def a_run(name: str = "2026-11-18T02:00:00Z-ab12", created_at: str = "2026-11-18T02:00:00Z") -> RunRecord:
     return RunRecord(name, created_at, "running", {"sweep": {}}, {"devices": []}, {}, 7, "0.1.0")
+
+
+NOW = "2026-11-18T12:00:00.000Z"
 
 
 def a_trial(cell: Cell, block: int, run: str = "2026-11-18T02:00:00Z-ab12") -> Trial:
@@ -122,7 +125,7 @@ def test_not_run_notes_can_be_forgotten(store: Store) -> None:
     store.add_trial(a_trial(cell, 0))
     missing = Trial(a_run().id, Slot(cell, 1, 0), "s", Outcome.NOT_RUN, "budget spent", "2026-11-18T02:00:00Z")
     store.add_trial(missing)
-    store.forget_not_run(a_run().id)
+    store.forget_not_run(a_run().id, cell.device)
     assert [trial.outcome for trial in store.trials(a_run().id)] == [Outcome.MEASURED]
 
 
@@ -167,7 +170,39 @@ def test_imported_trials_get_runs_of_their_own(store: Store) -> None:
     """Trials of two runs make two runs, and taking them in again adds nothing."""
     cell = make_cell()
     trials = [a_trial(cell, 0, "2026-01-01T00:00:00Z-aaaa"), a_trial(cell, 0, "2026-01-02T00:00:00Z-bbbb")]
-    assert store.take_in(trials) == 2
-    assert store.take_in(trials) == 0
+    assert store.take_in(trials, NOW) == 2
+    assert store.take_in(trials, NOW) == 0
     assert {record.status for record in store.runs()} == {"imported"}
     assert len(store.runs()) == 2
+
+
+def test_a_run_that_was_measured_here_takes_no_trials_from_elsewhere(store: Store) -> None:
+    """An import may not add to, or change, what was measured; trials that are there already are passed over."""
+    cell = make_cell()
+    store.add_run(a_run(), [cell])
+    store.add_trial(a_trial(cell, 0))
+    assert store.take_in([a_trial(cell, 0)], NOW) == 0
+    with pytest.raises(ImportRefused, match="was measured here, and 1 trials of the file are not part of it"):
+        store.take_in([a_trial(cell, 0), a_trial(cell, 50)], NOW)
+    assert len(store.trials(a_run().id)) == 1
+
+
+def test_a_damaged_copy_of_a_file_is_replaced(store: Store, tmp_path: Path) -> None:
+    """A file that rotted in the store, or half a file left there, does not stand in the way of the whole one."""
+    source = tmp_path / "model.tflite"
+    source.write_bytes(b"weights")
+    store.keep_blob(source)
+    kept = next((store.folder / "blobs").rglob("model.tflite"))
+    kept.write_bytes(b"rotten!")
+    (kept.parent / ".half").write_bytes(b"half")
+    store.keep_blob(source)
+    assert store.blob(kept.parent.name) == kept
+
+
+def test_the_run_to_go_on_with_is_the_newest_with_work_left(store: Store) -> None:
+    """Not one that never got its device, and not one that was imported."""
+    for name, status in (("a", "interrupted"), ("b", "finished"), ("c", "failed"), ("d", "imported")):
+        store.add_run(replace(a_run(f"run-{name}", f"2026-11-18T0{ord(name) - 96}:00:00Z"), status=status), [])
+    assert store.last_resumable().id == "run-a"
+    store.set_status("run-a", "finished", NOW)
+    assert store.last_resumable().id == "run-b"

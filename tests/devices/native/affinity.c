@@ -136,11 +136,11 @@ void affinity_answer(int listener, int cpus)
 {
   struct seccomp_notif asked;
   memset(&asked, 0, sizeof asked);
-  if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &asked) != 0) return;
+  if (ioctl(listener, (int)SECCOMP_IOCTL_NOTIF_RECV, &asked) != 0) return;
   uint64_t all = cpus >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << cpus) - 1;
   int64_t result = answer(&asked, all);
   struct seccomp_notif_resp response = {.id = asked.id};
   if (result < 0) response.error = (int)result;
   else response.val = result;
-  ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &response);
+  ioctl(listener, (int)SECCOMP_IOCTL_NOTIF_SEND, &response);
 }

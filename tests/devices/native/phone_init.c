@@ -36,6 +36,7 @@ enum { PACKET_MAX = 400 * 1024, WORDS_MAX = 1024, COMMANDS_MAX = 256, FLAG_TTY =
 static struct command {
   uint32_t id;
   pid_t pid;
+  int alive; /* a command that has ended keeps its place for a while: its group may live on */
 } commands[COMMANDS_MAX];
 
 static char packet[PACKET_MAX + 1];
@@ -98,13 +99,14 @@ static void start(uint32_t id, const char *rest, const char *end, const int *str
     words[count++] = (char *)(uintptr_t)word;
   }
   words[count] = NULL;
+  static size_t next;
   struct command *place = NULL;
-  for (size_t i = 0; i < COMMANDS_MAX && place == NULL; i++)
-    if (commands[i].pid == 0) place = &commands[i];
+  for (size_t i = 0; i < COMMANDS_MAX && place == NULL; i++, next++)
+    if (!commands[next % COMMANDS_MAX].alive) place = &commands[next % COMMANDS_MAX];
   pid_t pid = place == NULL ? -1 : fork();
   if (pid == 0) become(words, words + argc + 1, streams, flags);
   if (pid < 0) say('X', id, 126 << 8);
-  else *place = (struct command){.id = id, .pid = pid};
+  else *place = (struct command){.id = id, .pid = pid, .alive = 1};
 }
 
 static int take_descriptors(struct msghdr *message, int *streams)
@@ -149,9 +151,9 @@ static void reap(void)
   int status;
   for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
     for (size_t i = 0; i < COMMANDS_MAX; i++)
-      if (commands[i].pid == pid) {
+      if (commands[i].alive && commands[i].pid == pid) {
         say('X', commands[i].id, status);
-        commands[i].pid = 0;
+        commands[i].alive = 0;
       }
 }
 

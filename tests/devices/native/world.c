@@ -139,7 +139,7 @@ static void make_data(uint64_t bytes)
   make_dir("data/data", 0111);
   make_dir("data/system", 0111);
   make_dir("data/local", 0551); /* nothing can be made there */
-  make_dir("data", 0311);       /* can be passed, not listed */
+  make_dir("data", 0111);       /* can be passed, and that is all */
   make_dir("storage", 0755);
   make_dir("storage/emulated", 0755);
   make_dir("storage/emulated/0", 0755);

@@ -19,7 +19,10 @@ class Faults:
     drop_pull_after: int | None = None
     #: Cut the link when commands have printed so many bytes (0: at the first).
     drop_run_after: int | None = None
-    #: What becomes of a half-pushed file when the link is cut: a daemon that lives removes it, a phone that dies does not.
+    #: The cut is a silent one, as of a cable between two switches: nothing is answered any more, the connection stays,
+    #: and adb goes on saying "device". `thaw` and a new connection end it.
+    cut_is_silent: bool = False
+    #: Whether a half-pushed file stays when the link is cut. A daemon that lives removes it; a phone that dies cannot.
     partial_files_stay: bool = True
     #: A push keeps so many bytes of each file and still reports success.
     torn_push_bytes: int | None = None

@@ -7,6 +7,7 @@ import contextlib
 import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import NoReturn
 
 from .auth import KeyRing
 from .faults import Faults
@@ -146,6 +147,14 @@ class Link:
     def cut(self) -> None:
         """Cuts the connection as a pulled plug would, without a goodbye."""
         self._cut()
+
+    async def strike(self, fault: str) -> NoReturn:
+        """A scripted cut happens now; never returns."""
+        if self._faults.cut_is_silent:
+            self._thawed.clear()
+            await asyncio.Event().wait()  # until the service is cancelled with its link
+        self._cut()
+        raise LinkCut(fault)
 
     def _cut(self) -> None:
         self.online = False

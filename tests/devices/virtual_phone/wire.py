@@ -29,9 +29,7 @@ class Message:
         """The bytes on the wire, with a checksum for those who want one."""
         # Summing a megabyte in Python would be most of the cost of a pull; only old hosts look at it.
         checksum = sum(self.payload) & 0xFFFFFFFF if len(self.payload) < 4096 else 0
-        header = HEADER.pack(
-            self.command, self.arg0, self.arg1, len(self.payload), checksum, self.command ^ 0xFFFFFFFF
-        )
+        header = HEADER.pack(self.command, self.arg0, self.arg1, len(self.payload), checksum, self.command ^ 0xFFFFFFFF)
         return header + self.payload
 
 

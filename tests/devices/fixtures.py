@@ -1,0 +1,77 @@
+"""Fixtures for tests against virtual phones; a folder's conftest.py imports those it wants."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from .adb_server import AdbServer, NoAdb
+from .build import CannotBuild, build
+from .virtual_phone import FLAGSHIP, PhoneRack, Profile, VirtualPhone, why_not
+
+
+class StartPhone(Protocol):
+    """Starts a phone and connects it to the test's adb server."""
+
+    def __call__(
+        self, profile: Profile = FLAGSHIP, *, connected: bool = True, clock: Callable[[], float] = time.monotonic
+    ) -> VirtualPhone: ...
+
+
+@pytest.fixture(scope="session")
+def adb_server() -> Iterator[AdbServer]:
+    """A private adb server, ended with the session."""
+    try:
+        server = AdbServer.start()
+    except NoAdb as error:
+        pytest.skip(str(error))
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def rack() -> Iterator[PhoneRack]:
+    """Where the session's phones run."""
+    try:
+        reason = why_not()
+    except CannotBuild as error:
+        reason = str(error)
+    if reason is not None:
+        pytest.skip(reason)
+    with PhoneRack() as phones:
+        yield phones
+
+
+@pytest.fixture
+def phone(adb_server: AdbServer, rack: PhoneRack) -> Iterator[StartPhone]:
+    """Starts phones that are gone after the test: `phone(MID).address` is the serial."""
+    started: list[VirtualPhone] = []
+
+    def start(
+        profile: Profile = FLAGSHIP, *, connected: bool = True, clock: Callable[[], float] = time.monotonic
+    ) -> VirtualPhone:
+        fresh = rack.start(profile, clock=clock)
+        started.append(fresh)
+        if connected:
+            adb_server.connect(fresh)
+        return fresh
+
+    yield start
+    for one in started:
+        adb_server.run("disconnect", one.address)
+        rack.stop(one)
+
+
+@pytest.fixture(scope="session")
+def benchmark_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The stand-in for benchmark_model, under that name."""
+    try:
+        built = build("benchmark_model")
+    except CannotBuild as error:
+        pytest.skip(str(error))
+    return Path(shutil.copy(built, tmp_path_factory.mktemp("bin") / "benchmark_model"))
