@@ -178,12 +178,12 @@ class Conductor:
         )
 
     def _runner_places(self, name: str) -> dict[str, str]:
-        return {role: self._push(path) for role, path in self._runner_files[name].items()}
+        return {role: self._push(path, executable=True) for role, path in self._runner_files[name].items()}
 
-    def _push(self, path: Path) -> str:
+    def _push(self, path: Path, *, executable: bool = False) -> str:
         """Where the file is on the device. The host's copy is in the store: if it is gone, that is the store's loss."""
         try:
-            return self._deployment.ensure(path)
+            return self._deployment.ensure(path, executable=executable)
         except OSError as error:
             remedy = "see whether the store was moved or deleted"
             raise StoreError(f"cannot read {path}: {error.strerror}", remedy=remedy) from error

@@ -64,7 +64,7 @@ class Deployment:
                 remedy="check the device's storage; then run again",
             )
 
-    def ensure(self, source: Path) -> str:
+    def ensure(self, source: Path, *, executable: bool = False) -> str:
         """Where `source` is on the device, pushed if its content is not there yet, its hash read back."""
         target = self._target(source)
         expected = sha256(source)
@@ -72,7 +72,9 @@ class Deployment:
             return target
         with during(f"pushing {source.name}"):
             if self.agent.hash([target], Deadline.after(_PUSH_S)).get(target) != expected:
-                self._transport.push(source, target, deadline=Deadline.after(_PUSH_S))
+                self._transport.push(source, target, deadline=Deadline.after(_PUSH_S), executable=executable)
                 self._confirm(self.agent, target, expected)
+            elif executable:
+                self._transport.run(["chmod", "755", target], deadline=Deadline.after(_COMMAND_S))
         self._verified[target] = expected
         return target

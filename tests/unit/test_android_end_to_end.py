@@ -19,10 +19,8 @@ from orchestrator.platforms.base import Ask, Facts
 from orchestrator.transports.base import Completed
 
 from ..devices.adb_server import AdbServer
-from ..devices.fixtures import StartPhone, adb_server, phone, rack
+from ..devices.fixtures import StartPhone
 from ..devices.virtual_phone import FLAGSHIP, OLD, VirtualPhone
-
-__all__ = ["adb_server", "phone", "rack"]  # fixtures
 
 GOVERNORS = "cat /sys/devices/system/cpu/cpufreq/policy*/scaling_governor"
 JOURNAL = "/data/local/tmp/devbench/journal"

@@ -1,0 +1,136 @@
+"""`devbench` on phones, as a user types it: virtual phones behind the real adb server, and a stand-in benchmark_model
+whose latencies are known."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from orchestrator.clock import SYSTEM, Deadline
+from tests.cli.conftest import TINY, Workplace
+from tests.devices.adb_server import AdbServer
+from tests.devices.fixtures import StartPhone
+from tests.devices.virtual_phone import MID, OLD, VirtualPhone
+
+PLAN = """\
+[sweep]
+models = ["{model}"]
+threads = [1, 2]
+loads = {loads}
+
+[measure]
+blocks = "{blocks}"
+runs = 5
+min_ms = 0
+warmup_runs = 1
+warmup_min_ms = 0
+settle_ms = 20
+seed = 7
+
+[conditions]
+load_tolerance_points = 100
+other_cpu_percent_max = 100000
+"""
+
+
+@pytest.fixture
+def lab(workplace: Workplace, benchmark_model: Path) -> Workplace:
+    """A workplace whose cache of binaries has the stand-in."""
+    workplace.env["DEVBENCH_BINARIES"] = str(workplace.folder / "binaries")
+    added = workplace.devbench("binaries", "add", benchmark_model, "--name", "stand-in")
+    assert added.status == 0, added.stderr
+    return workplace
+
+
+def write_fleet(lab: Workplace, server: AdbServer, **phones: VirtualPhone) -> None:
+    entry = '[[device]]\nname = "{}"\ntransport = "adb"\nserial = "{}"\nadb_server = "127.0.0.1:{}"\n'
+    lab.write("devices.toml", "\n".join(entry.format(name, one.address, server.port) for name, one in phones.items()))
+
+
+def write_plan(lab: Workplace, *, blocks: str = "2:2", loads: str = '["idle"]') -> Path:
+    return lab.write("plan.toml", PLAN.format(model=TINY, blocks=blocks, loads=loads))
+
+
+def test_one_command_measures_a_fleet(lab: Workplace, adb_server: AdbServer, phone: StartPhone) -> None:
+    """Two phones at once, one of them old; every trial verified, and the numbers are those the stand-in states."""
+    write_fleet(lab, adb_server, new=phone(), old=phone(OLD))
+    done = lab.devbench("run", "--plan", write_plan(lab), "--json")
+    assert done.status == 0, done.stderr
+    assert done.json["trials"]["measured"] == 8
+    assert {device["name"] for device in done.json["devices"]} == {"new", "old"}
+    for trial in lab.exported():
+        assert trial["runner"] == "benchmark_model"
+        assert trial["summary_us"]["median"] > 0
+        assert trial["evidence"]["observed"]["threads_echo"] == trial["threads"]
+        assert trial["evidence"]["closing"]["reason"] == "exit"
+
+
+def test_what_a_phone_is_can_be_asked(lab: Workplace, adb_server: AdbServer, phone: StartPhone) -> None:
+    """Model, release, clusters and runner of a phone, in words and as JSON."""
+    write_fleet(lab, adb_server, mid=phone(MID))
+    done = lab.devbench("devices", "--json")
+    assert done.status == 0, done.stderr
+    (device,) = done.json["devices"]
+    assert device["facts"]["os"].startswith("Android ")
+    assert [cluster["name"] for cluster in device["facts"]["clusters"]] == ["big", "little"]
+    assert "benchmark_model" in device["runners"]
+
+
+def test_a_load_runs_beside_the_model_on_the_phone(lab: Workplace, adb_server: AdbServer, phone: StartPhone) -> None:
+    """The agent holds the load there, and what it achieved is in the evidence."""
+    write_fleet(lab, adb_server, one=phone())
+    done = lab.devbench("run", "--plan", write_plan(lab, blocks="1:1", loads='["cpu:1@20"]'), "--quiet")
+    assert done.status == 0, done.stderr
+    assert all(trial["evidence"]["loads"][-1]["phase"] == "run" for trial in lab.exported())
+
+
+def test_a_phone_that_is_not_there_delays_no_other(lab: Workplace, adb_server: AdbServer, phone: StartPhone) -> None:
+    """The others are measured; the missing one is named with what to do, and the exit code is 5."""
+    here, gone = phone(), phone()
+    write_fleet(lab, adb_server, here=here, gone=gone)
+    lab.write("devices.toml", (lab.folder / "devices.toml").read_text().replace(gone.address, "no-such-serial"))
+    done = lab.devbench("run", "--plan", write_plan(lab), "--json")
+    assert done.status == 5, done.stderr
+    assert done.json["trials"]["measured"] == 4
+    assert "error: " in done.stderr
+    endings = {device["name"]: device["ending"] for device in done.json["devices"]}
+    assert endings["here"] == "done"
+    assert endings["gone"].startswith("lost: ")
+
+
+def test_one_phone_under_two_serials_is_measured_once(lab: Workplace, adb_server: AdbServer, phone: StartPhone) -> None:
+    """The second name for the same hardware is refused while the first is measured."""
+    one = phone()
+    adb_server.run("connect", one.address.replace("127.0.0.1", "localhost"))
+    try:
+        entry = '[[device]]\nname = "{}"\ntransport = "adb"\nserial = "{}"\nadb_server = "127.0.0.1:{}"\n'
+        serials = {"first": one.address, "second": one.address.replace("127.0.0.1", "localhost")}
+        fleet = [entry.format(name, serial, adb_server.port) for name, serial in serials.items()]
+        lab.write("devices.toml", "\n".join(fleet))
+        done = lab.devbench("run", "--plan", write_plan(lab, blocks="3:3"), "--json")
+    finally:
+        adb_server.run("disconnect", one.address.replace("127.0.0.1", "localhost"))
+    assert done.status == 5
+    assert "is busy: run" in done.stderr
+    assert done.json["trials"]["measured"] == 6
+
+
+def test_an_interrupted_run_leaves_nothing_on_the_phone(
+    lab: Workplace, adb_server: AdbServer, phone: StartPhone
+) -> None:
+    """Ctrl-C during a trial: exit 130, and neither agent nor load runs on."""
+    one = phone()
+    write_fleet(lab, adb_server, one=one)
+    process = lab.start("run", "--plan", write_plan(lab, blocks="50:50", loads='["cpu:2@30"]'), "--quiet")
+    deadline = Deadline.after(60)
+    while not list(lab.folder.glob("devbench-results/artifacts/*/*.log")):
+        assert not deadline.passed and process.poll() is None
+        SYSTEM.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(20) == 130
+    process.communicate()
+    listed = adb_server.run("-s", one.address, "shell", "cat /proc/[0-9]*/cmdline")
+    assert b"devbench-agent" not in listed.stdout
+    assert lab.devbench("show", "--json").json["status"] == "interrupted"
