@@ -75,12 +75,12 @@ class AdbServer:
 
     def ensure_running(self, deadline: Deadline) -> None:
         """Use the one that runs; start one on this machine if there is none."""
-        if self._is_running(deadline):
+        if self.is_running(deadline):
             return
         if not self.address.is_this_machine:
             raise self.unreachable()
         with _STARTING:
-            if self._is_running(deadline):
+            if self.is_running(deadline):
                 return
             adb = adb_program()
             if adb is None:
@@ -89,7 +89,7 @@ class AdbServer:
                     remedy="`pip install adbutils`, which brings adb, or install Android's platform-tools",
                 )
             said = self._start(adb, deadline)
-            if not self._is_running(deadline):
+            if not self.is_running(deadline):
                 raise self._cannot_start(adb, said)
 
     def unreachable(self) -> DevbenchError:
@@ -103,7 +103,8 @@ class AdbServer:
             remedy="on that machine run `adb -a start-server`, and let this host through its firewall",
         )
 
-    def _is_running(self, deadline: Deadline) -> bool:
+    def is_running(self, deadline: Deadline) -> bool:
+        """Whether somebody answers there."""
         try:
             self.connect(deadline.sooner(5.0)).close()
         except NoServer:

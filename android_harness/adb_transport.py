@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -44,6 +44,11 @@ class AdbKind:
     def python(self, device: Device) -> str:
         """Phones have none; a runner that needs it fails there by this name."""
         return "python3"
+
+    def attached(self, deadline: Deadline) -> Sequence[Mapping[str, str | int]]:
+        """The phones this machine's adb server knows, whatever their state; none when no server runs."""
+        server = AdbServer(server_address(None))
+        return [{"serial": serial} for serial in server.states(deadline)] if server.is_running(deadline) else []
 
     def open(self, device: Device, *, deadline: Deadline) -> Transport:
         return open_phone(device, deadline, Patience())

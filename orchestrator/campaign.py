@@ -166,6 +166,8 @@ class _DeviceWork:
             try:
                 self._begin_session(conductor)
                 self.result.ending = self._work_through()
+                if self._conductor:
+                    self._conductor.prune()
                 self._end_session(self.result.ending)
             except StoreError:
                 raise

@@ -91,6 +91,10 @@ class Conductor:
         finally:
             self._transport.close()
 
+    def prune(self) -> None:
+        """Make room on the device; called when the work there is done."""
+        self._deployment.prune()
+
     def _ask(self, argv: Sequence[str]) -> Completed:
         return self._transport.run(list(argv), deadline=Deadline.after(_COMMAND_S))
 

@@ -9,6 +9,7 @@ from device_agents import agent_binary
 from orchestrator.agent import Agent
 from orchestrator.clock import Deadline
 from orchestrator.content_hash import sha256
+from orchestrator.device_storage import Storage
 from orchestrator.errors import DeviceError, DeviceUnfit, HostError, during
 from orchestrator.platforms.base import Platform
 from orchestrator.transports.base import Transport
@@ -24,6 +25,7 @@ class Deployment:
         self._transport = transport
         self._workdir = PurePosixPath(workdir)
         self._verified: dict[str, str] = {}
+        self._storage = Storage(transport, workdir)
         self.agent = self._deploy_agent(platform)
 
     def _target(self, source: Path) -> str:
@@ -44,6 +46,7 @@ class Deployment:
         agent = Agent(self._transport, target)
         with during(f"pushing {binary.name}"):
             if self._agent_hash(agent, target) != sha256(binary):
+                self._storage.require_room(binary.name, binary.stat().st_size)
                 self._transport.push(binary, target, deadline=Deadline.after(_PUSH_S), executable=True)
                 self._confirm(agent, target, sha256(binary))
         return agent
@@ -64,6 +67,11 @@ class Deployment:
                 remedy="check the device's storage; then run again",
             )
 
+    def prune(self) -> int:
+        """Remove what earlier runs left on the device and nobody used for long; gives how many files went."""
+        in_use = [PurePosixPath(target).parent.name for target in (self.agent.path, *self._verified)]
+        return self._storage.prune(in_use)
+
     def ensure(self, source: Path, *, executable: bool = False) -> str:
         """Where `source` is on the device, pushed if its content is not there yet, its hash read back."""
         target = self._target(source)
@@ -72,6 +80,7 @@ class Deployment:
             return target
         with during(f"pushing {source.name}"):
             if self.agent.hash([target], Deadline.after(_PUSH_S)).get(target) != expected:
+                self._storage.require_room(source.name, source.stat().st_size)
                 self._transport.push(source, target, deadline=Deadline.after(_PUSH_S), executable=executable)
                 self._confirm(self.agent, target, expected)
             elif executable:

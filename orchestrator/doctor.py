@@ -13,8 +13,10 @@ from typing import Any
 
 from device_agents import agent_binary
 from orchestrator import registry, telemetry
+from orchestrator.clock import Deadline
 from orchestrator.conductor import Conductor, Files, runner_trouble
 from orchestrator.device_lock import device_lock
+from orchestrator.device_storage import Storage
 from orchestrator.errors import DevbenchError, DeviceBusy
 from orchestrator.fleet import Device
 from orchestrator.plan import Conditions, Measure
@@ -23,6 +25,7 @@ from orchestrator.trial import Finding, Severity
 
 _FREE_MB_MIN = 500
 _BUSY_PER_CORE = 0.5
+_CONNECT_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,26 @@ def examine(devices: Sequence[Device]) -> list[Examined]:
     """Connect to every device at once and look."""
     with ThreadPoolExecutor(max_workers=min(32, max(1, len(devices)))) as pool:
         return list(pool.map(_examine_one, devices))
+
+
+def clean(devices: Sequence[Device]) -> list[tuple[str, DevbenchError | None]]:
+    """Remove devbench's files from every device; gives each name with the error where it could not be done."""
+    with ThreadPoolExecutor(max_workers=min(32, max(1, len(devices)))) as pool:
+        return list(pool.map(_clean_one, devices))
+
+
+def _clean_one(device: Device) -> tuple[str, DevbenchError | None]:
+    kind = registry.transport(device.transport)
+    try:
+        with device_lock(kind.identity(device), device=device.name, run="clean"):
+            transport = kind.open(device, deadline=Deadline.after(_CONNECT_S))
+            try:
+                Storage(transport, device.workdir or kind.default_workdir(device)).clean()
+            finally:
+                transport.close()
+    except DevbenchError as error:
+        return device.name, error
+    return device.name, None
 
 
 def _examine_one(device: Device) -> Examined:

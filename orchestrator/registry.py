@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, cast
 
+from orchestrator.clock import Deadline
 from orchestrator.errors import HostError, UsageError
 from orchestrator.platforms.base import Platform
 from orchestrator.runners.base import Runner
 from orchestrator.settings import suggestion
 from orchestrator.transports.base import TransportKind
+
+_LOOK_S = 10.0
 
 
 @cache
@@ -55,6 +59,12 @@ def transport(name: str) -> TransportKind:
 
 def platform(name: str) -> Platform:
     return cast(Platform, _load("platform", "devbench.platforms", name))
+
+
+def attached() -> list[tuple[str, Mapping[str, str | int]]]:
+    """The transport and address of every device that can be seen now, but for this machine, which needs no address."""
+    deadline = Deadline.after(_LOOK_S)
+    return [(name, found) for name in transport_names() for found in transport(name).attached(deadline) if found]
 
 
 def runner(name: str) -> Runner:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from orchestrator.errors import UsageError
@@ -53,9 +56,21 @@ other_cpu_percent_max = 50                          # reject trials beside which
 """
 
 
-def write_starter_files(folder: Path, *, overwrite: bool) -> list[Path]:
-    """Write devices.toml and plan.toml; refuses to replace what is there unless told to."""
-    targets = {folder / "devices.toml": DEVICES, folder / "plan.toml": PLAN}
+def _entries(attached: Sequence[tuple[str, Mapping[str, str | int]]]) -> str:
+    """A `[[device]]` for every device that was seen, beyond this machine, which is always there."""
+    entries = []
+    for transport, address in attached:
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", "-".join(str(value) for value in address.values())).strip("-.")
+        keys = "".join(f"{key} = {json.dumps(value)}\n" for key, value in address.items())
+        entries.append(f'\n[[device]]\nname = "{transport}-{name[:48]}"\ntransport = "{transport}"\n{keys}')
+    return "".join(entries)
+
+
+def write_starter_files(
+    folder: Path, *, overwrite: bool, attached: Sequence[tuple[str, Mapping[str, str | int]]] = ()
+) -> list[Path]:
+    """Write devices.toml, with what is attached, and plan.toml; refuses to replace what is there unless told to."""
+    targets = {folder / "devices.toml": DEVICES + _entries(attached), folder / "plan.toml": PLAN}
     present = [path for path in targets if path.exists()]
     if present and not overwrite:
         listed, several = " and ".join(str(path) for path in present), len(present) > 1

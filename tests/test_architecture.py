@@ -75,6 +75,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "orchestrator.agent",
         "orchestrator.deploy",
         "orchestrator.device_lock",
+        "orchestrator.device_storage",
         "orchestrator.store",
         "orchestrator.content_hash",
         "orchestrator.model_files",

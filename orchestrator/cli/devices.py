@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,28 +20,39 @@ from orchestrator.cli.options import (
     let_readers_leave,
     print_json,
 )
-from orchestrator.errors import HostError
+from orchestrator.errors import HostError, error_text
+
+if TYPE_CHECKING:
+    from orchestrator.fleet import Device
 
 
 def init(
     folder: Annotated[Path, typer.Argument(help="Where to write.")] = Path(),
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
 ) -> None:
-    """Write a devices.toml and a commented plan.toml to start from."""
+    """Write a devices.toml of what is attached and a commented plan.toml to start from."""
+    from orchestrator import registry
     from orchestrator.starter_files import write_starter_files
 
-    for path in write_starter_files(folder, overwrite=force):
+    for path in write_starter_files(folder, overwrite=force, attached=registry.attached()):
         print(path)
     print("next: devbench doctor, then devbench run --plan plan.toml", file=sys.stderr)
 
 
 def devices(
-    fleet: FleetOption = None, device: DeviceOption = None, tag: TagOption = None, as_json: JsonOption = False
+    fleet: FleetOption = None,
+    device: DeviceOption = None,
+    tag: TagOption = None,
+    as_json: JsonOption = False,
+    clean: Annotated[bool, typer.Option("--clean", help="Remove devbench's files from the devices instead.")] = False,
 ) -> None:
     """Say what each device is: CPU, clusters, memory, sensors, runtimes, and what cannot be read."""
     from orchestrator.doctor import examine
 
     let_readers_leave()
+    if clean:
+        _clean(chosen_devices(fleet, device, tag), as_json=as_json)
+        return
     examined = examine(chosen_devices(fleet, device, tag))
     if as_json:
         print_json("devbench.devices", {"devices": [found.as_json() for found in examined]})
@@ -49,6 +61,22 @@ def devices(
 
         show_devices(console_for(sys.stdout), examined)
     if not all(found.facts for found in examined):
+        raise typer.Exit(4)
+
+
+def _clean(chosen: Sequence[Device], *, as_json: bool) -> None:
+    from orchestrator.doctor import clean
+
+    results = clean(chosen)
+    if as_json:
+        rows = [{"name": name, "error": error and error.fact} for name, error in results]
+        print_json("devbench.clean", {"devices": rows})
+    for name, error in results:
+        if error:
+            print(error_text(error), file=sys.stderr)
+        elif not as_json:
+            print(f"{name}: clean")
+    if any(error for _, error in results):
         raise typer.Exit(4)
 
 

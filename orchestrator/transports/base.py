@@ -7,7 +7,7 @@ device.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -99,6 +99,9 @@ class TransportKind(Protocol):
 
     def python(self, device: Device) -> str:
         """The Python that runs Python runners on the device."""
+
+    def attached(self, deadline: Deadline) -> Sequence[Mapping[str, str | int]]:
+        """The addresses of devices that can be seen now, for `devbench init`; nothing is started to find them."""
 
     def open(self, device: Device, *, deadline: Deadline) -> Transport:
         """Connect."""

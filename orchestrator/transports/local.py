@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -48,6 +48,9 @@ class LocalKind:
 
     def python(self, device: Device) -> str:
         return sys.executable
+
+    def attached(self, deadline: Deadline) -> Sequence[Mapping[str, str | int]]:
+        return ({},)
 
     def open(self, device: Device, *, deadline: Deadline) -> Transport:
         return LocalTransport()

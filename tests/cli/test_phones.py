@@ -134,3 +134,34 @@ def test_an_interrupted_run_leaves_nothing_on_the_phone(
     listed = adb_server.run("-s", one.address, "shell", "cat /proc/[0-9]*/cmdline")
     assert b"devbench-agent" not in listed.stdout
     assert lab.devbench("show", "--json").json["status"] == "interrupted"
+
+
+def test_init_writes_the_phones_that_are_attached(lab: Workplace, adb_server: AdbServer, phone: StartPhone) -> None:
+    """The file can be used as it is: the phone is in it under a name of its own."""
+    one = phone()
+    lab.env["ANDROID_ADB_SERVER_PORT"] = str(adb_server.port)
+    assert lab.devbench("init").status == 0
+    assert f'serial = "{one.address}"' in (lab.folder / "devices.toml").read_text()
+    done = lab.devbench("devices", "--json")
+    names = [device["name"] for device in done.json["devices"]]
+    assert names[0] == "this-machine"
+    assert any(name.startswith("adb-127.0.0.1-") for name in names[1:])
+
+
+def test_init_starts_no_adb_server(lab: Workplace) -> None:
+    """Looking for phones changes nothing on the host."""
+    lab.env["ANDROID_ADB_SERVER_PORT"] = "1"
+    done = lab.devbench("init")
+    assert done.status == 0, done.stderr
+    assert "adb" not in (lab.folder / "devices.toml").read_text()
+
+
+def test_clean_leaves_no_trace_on_the_phone(lab: Workplace, adb_server: AdbServer, phone: StartPhone) -> None:
+    """`devbench devices --clean` removes what devbench pushed."""
+    one = phone()
+    write_fleet(lab, adb_server, one=one)
+    assert lab.devbench("run", "--plan", write_plan(lab, blocks="1:1"), "--quiet").status == 0
+    assert one.path("/data/local/tmp/devbench/blobs").exists()
+    done = lab.devbench("devices", "--clean")
+    assert (done.status, done.stdout) == (0, "one: clean\n")
+    assert "devbench" not in [path.name for path in one.path("/data/local/tmp").iterdir()]
