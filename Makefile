@@ -7,9 +7,10 @@ INSTALLED := $(VENV)/.installed
 
 .PHONY: demo test check format bench agents models test-tools bench-tools clean
 
-# Measure the small bundled models on this machine: threads, idle and under load, and the verdict.
+# Measure the small bundled models on this machine: threads, idle and under load, and the verdict. Exit code 5 says that
+# some trials were rejected because something else kept the machine busy; the table says which, and the demo is done.
 demo: $(INSTALLED) agents
-	$(BIN)/devbench run --fleet devices.toml --blocks 8:8
+	$(BIN)/devbench run --fleet devices.toml --blocks 8:8 || [ $$? = 5 ]
 
 test: $(INSTALLED) agents test-tools
 	$(BIN)/pytest

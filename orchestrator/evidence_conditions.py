@@ -16,6 +16,9 @@ _USAGE_NEEDED_S = 0.2
 """The kernel counts CPU time in ticks: over less than this, shares mean little."""
 _LOAD_LEAST_SHARE = 0.2
 """Beside the model a load may be squeezed, but one that hardly ran is no load."""
+_OTHER_PERCENT_OF_ONE = 50.0
+_OTHER_PERCENT_OF_ALL = 25.0
+"""Without a limit of the plan's, other programs may use half a CPU, or a quarter of all CPUs where that is more."""
 _STEAL_NOTABLE = 0.05
 _FREQUENCY_DROP_NOTABLE = 0.05
 
@@ -118,6 +121,8 @@ def _neighbours(asked: Asked, report: Report, reading: Reading) -> Iterator[Find
     if used is None or used.wall_s < _USAGE_NEEDED_S:
         return
     limit = asked.conditions.other_cpu_percent_max
+    if limit is None:
+        limit = max(_OTHER_PERCENT_OF_ONE, _OTHER_PERCENT_OF_ALL * len(report.header.get("cpus") or []))
     if used.other is not None and 100.0 * used.other > limit:
         yield reject(
             "other-cpu",

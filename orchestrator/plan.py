@@ -67,7 +67,7 @@ class Conditions:
     stop_background_apps: bool = False
     load_placement: str = "other-group"
     load_tolerance_points: float = 10.0
-    other_cpu_percent_max: float = 50.0
+    other_cpu_percent_max: float | None = None
 
 
 @dataclass(frozen=True)
@@ -260,7 +260,7 @@ def _read_conditions(table: Table) -> Conditions:
         stop_background_apps=table.boolean("stop_background_apps", default.stop_background_apps),
         load_placement=table.choice("load_placement", PLACEMENTS, default.load_placement),
         load_tolerance_points=table.number("load_tolerance_points", 0.1, 100, default.load_tolerance_points),
-        other_cpu_percent_max=table.number("other_cpu_percent_max", 0, 100_000, default.other_cpu_percent_max),
+        other_cpu_percent_max=table.optional_number("other_cpu_percent_max", 0, 100_000),
     )
 
 

@@ -52,7 +52,7 @@ settle_ms = 300                                     # how long a load runs befor
 # doze = "off"                                      # phones: no doze while measuring
 # stop_background_apps = true                       # phones: stop cached apps before measuring
 load_placement = "other-group"                      # the load competes from a session of its own, or "same-group"
-other_cpu_percent_max = 50                          # reject trials beside which other programs used more than this
+# other_cpu_percent_max = 50                        # reject trials beside which other programs used more than this
 """
 
 

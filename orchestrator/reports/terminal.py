@@ -102,7 +102,7 @@ def _verdicts_text(load: str, crossovers: Sequence[Crossover]) -> Text:
     needed = [crossover.blocks_needed for crossover in crossovers if str(crossover.verdict) == "undecided"]
     known = [blocks for blocks in needed if blocks is not None]
     if known:
-        parts.append(f" (about {max(known)} more blocks would decide)")
+        parts.append(f" (about {_counted(max(known), 'more block')} would decide)")
     return Text.assemble(*parts)
 
 
@@ -212,7 +212,7 @@ def _show_unmeasured(console: Console, summary: RunSummary) -> None:
     for found in rows[:_FINDINGS_SHOWN]:
         reasons = found.estimate.reasons
         total = sum(count for _, count in reasons)
-        more = "" if len(reasons) == 1 else f" (and {len(reasons) - 1} other reasons)"
+        more = "" if len(reasons) == 1 else f" (and {_counted(len(reasons) - 1, 'other reason')})"
         console.print(f"  {total} x {found.cell}: {reasons[0][0]}{more}")
     if len(rows) > _FINDINGS_SHOWN:
         console.print(f"  and {len(rows) - _FINDINGS_SHOWN} more cells; --json has them all")

@@ -500,9 +500,13 @@ class TestNeighbours:
         assert self.limit(busy_neighbours(0.1), 0).outcome == Outcome.REJECTED
 
     def test_below_the_limit_they_are_a_warning(self) -> None:
-        """From a quarter of a CPU on."""
+        """From a fifth of a CPU on; half a CPU, or a quarter of all where that is more, is the limit nobody set."""
         assert busy_neighbours(0.4).findings == {"other-cpu": (Severity.WARN, "other programs used 40 % of a CPU")}
-        assert busy_neighbours(0.2).findings == {}
+        assert busy_neighbours(0.15).findings == {}
+        assert busy_neighbours(0.6).outcome == Outcome.REJECTED
+        many_cpus = busy_neighbours(0.6)
+        many_cpus.report.header = {**many_cpus.report.header, "cpus": list(range(8))}
+        assert many_cpus.outcome == Outcome.MEASURED
 
     def test_stolen_time_is_a_warning(self) -> None:
         """The hypervisor's other guests."""
