@@ -100,6 +100,7 @@ class TestOpening:
 
     def test_no_such_serial(self, adb_server: AdbServer, device: Callable[[str], Device]) -> None:
         """The server that was asked is named."""
+        adb_server.run("disconnect")  # whatever other tests left attached
         with pytest.raises(DeviceLost) as caught:
             ADB.open(device("R5CT10"), deadline=soon(0.3))
         assert error_text(caught.value) == (
@@ -107,8 +108,11 @@ class TestOpening:
             "  try:   plug it in and turn on USB debugging; no phone is attached now"
         )
 
-    def test_a_serial_that_is_nearly_right(self, phone: StartPhone, device: Callable[[str], Device]) -> None:
+    def test_a_serial_that_is_nearly_right(
+        self, adb_server: AdbServer, phone: StartPhone, device: Callable[[str], Device]
+    ) -> None:
         """Those attached are listed, the nearest is suggested."""
+        adb_server.run("disconnect")
         there = phone()
         wrong = there.address.replace(":", ".")
         with pytest.raises(DeviceLost) as caught:
