@@ -11,7 +11,7 @@ from orchestrator import errors
 from orchestrator.errors import DevbenchError, DeviceLost, during, error_text
 
 CONTRACT = {2, 3, 4, 6, 130}
-"""The exit codes of DESIGN.md that an error may have; 1 and 5 are results, not errors."""
+"""The exit codes of the contract that an error may have; 1 and 5 are results, not errors."""
 
 
 def classes() -> dict[str, type[DevbenchError]]:

@@ -115,7 +115,7 @@ class TestRoundTrip:
         assert [path.name for path in tmp_path.iterdir()] == ["out.jsonl"]
 
     def test_the_contract_of_an_export_line(self) -> None:
-        """The keys that DESIGN.md promises, and what else a line carries."""
+        """The keys that the export format promises, and what else a line carries."""
         content = as_json(make_trial())
         promised = (
             "schema version run device model model_sha256 runner delegate threads affinity load arm block position"
