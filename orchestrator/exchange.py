@@ -11,6 +11,7 @@ from typing import Any
 from orchestrator.errors import ImportRefused, UsageError
 from orchestrator.settings import suggestion
 from orchestrator.trial import Cell, Finding, Outcome, Severity, Slot, Summary, Trial
+from orchestrator.whole_files import written_whole
 
 SCHEMA = "devbench.trial"
 VERSION = 1
@@ -109,13 +110,10 @@ def read_file(path: Path) -> Iterator[Trial]:
 
 def write_file(path: Path, trials: Iterable[Trial]) -> None:
     """Write JSON lines; the file has its name only when it is whole."""
-    temporary = path.with_name(f".{path.name}.partial")
     try:
-        with temporary.open("w", encoding="utf-8") as out:
-            out.writelines(f"{as_line(trial)}\n" for trial in trials)
-        temporary.replace(path)
+        with written_whole(path) as out:
+            out.writelines(f"{as_line(trial)}\n".encode() for trial in trials)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise UsageError(
             f"cannot write {path}: {error.strerror}", remedy="choose another place for --output"
         ) from error

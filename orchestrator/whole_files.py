@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,3 +31,9 @@ def written_whole(path: Path, mode: int = 0o644) -> Iterator[BinaryIO]:
 def write_whole(path: Path, content: bytes) -> None:
     with written_whole(path) as out:
         out.write(content)
+
+
+def copy_whole(source: Path, target: Path, mode: int = 0o644) -> None:
+    """A copy that is all there once it has its name."""
+    with source.open("rb") as content, written_whole(target, mode) as out:
+        shutil.copyfileobj(content, out, 1 << 20)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,6 +17,7 @@ from orchestrator.settings import nearest
 from orchestrator.store import schema
 from orchestrator.store.rows import RunRecord, SessionRecord, cell_of, imported_run, slot_key, trial_of, trial_row
 from orchestrator.trial import Cell, Finding, Outcome, Trial
+from orchestrator.whole_files import copy_whole
 
 DATABASE = "devbench.sqlite"
 
@@ -276,7 +274,7 @@ class Store:
         digest = sha256(source)
         with _translated(self.folder):
             if self.blob(digest) is None:
-                _copy_whole(source, self.folder / "blobs" / digest / source.name, self.folder)
+                copy_whole(source, self.folder / "blobs" / digest / source.name)
 
     def blob(self, digest: str) -> Path | None:
         """The kept file of this hash, if it is there and unharmed."""
@@ -300,21 +298,6 @@ def _configure(connection: Any, _record: Any) -> None:
 
 def _safe(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "_", name)
-
-
-def _copy_whole(source: Path, target: Path, scratch: Path) -> None:
-    """Copy by way of `scratch`, on the same disk, so that the target's folder never holds half a file."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=scratch, prefix=".blob-")
-    try:
-        with os.fdopen(descriptor, "wb") as out, source.open("rb") as content:
-            shutil.copyfileobj(content, out, 1 << 20)
-            out.flush()
-            os.fsync(out.fileno())
-        Path(temporary).replace(target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def _run_suggestion(reference: str, known: Sequence[str]) -> str:

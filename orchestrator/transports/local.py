@@ -6,11 +6,9 @@ import contextlib
 import os
 import platform
 import selectors
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,6 +18,7 @@ from orchestrator.clock import Deadline
 from orchestrator.errors import CommandTimeout, DeviceError, DeviceFull, DeviceUnfit
 from orchestrator.fleet import AddressKeys, Device
 from orchestrator.transports.base import Completed, Process, Transport
+from orchestrator.whole_files import copy_whole
 
 _STDERR_KEPT = 16 * 1024
 _CHUNK = 64 * 1024
@@ -199,20 +198,9 @@ def _timeout(argv: Sequence[str]) -> CommandTimeout:
 
 
 def _copy(source: Path, target: Path, *, mode: int) -> None:
-    """Copy under a temporary name, then rename: whoever sees `target` sees all of it."""
+    """Copy so that whoever sees `target` sees all of it."""
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=".push-")
-        try:
-            with os.fdopen(descriptor, "wb") as out, source.open("rb") as content:
-                shutil.copyfileobj(content, out, 1 << 20)
-                out.flush()
-                os.fsync(out.fileno())
-            Path(temporary).chmod(mode)
-            Path(temporary).replace(target)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        copy_whole(source, target, mode)
     except OSError as error:
         raise _copy_error(source, target, error) from error
 

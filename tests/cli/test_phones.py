@@ -9,30 +9,10 @@ from pathlib import Path
 import pytest
 
 from orchestrator.clock import SYSTEM, Deadline
-from tests.cli.conftest import TINY, Workplace
+from tests.cli.conftest import Workplace
 from tests.devices.adb_server import AdbServer
 from tests.devices.fixtures import StartPhone
 from tests.devices.virtual_phone import MID, OLD, VirtualPhone
-
-PLAN = """\
-[sweep]
-models = ["{model}"]
-threads = [1, 2]
-loads = {loads}
-
-[measure]
-blocks = "{blocks}"
-runs = 5
-min_ms = 0
-warmup_runs = 1
-warmup_min_ms = 0
-settle_ms = 20
-seed = 7
-
-[conditions]
-load_tolerance_points = 100
-other_cpu_percent_max = 100000
-"""
 
 
 @pytest.fixture
@@ -50,7 +30,7 @@ def write_fleet(lab: Workplace, server: AdbServer, **phones: VirtualPhone) -> No
 
 
 def write_plan(lab: Workplace, *, blocks: str = "2:2", loads: str = '["idle"]') -> Path:
-    return lab.write("plan.toml", PLAN.format(model=TINY, blocks=blocks, loads=loads))
+    return lab.quick_plan(blocks=blocks, threads="[1, 2]", loads=loads)
 
 
 def test_one_command_measures_a_fleet(lab: Workplace, adb_server: AdbServer, phone: StartPhone) -> None:

@@ -357,11 +357,12 @@ class TestFiles:
 
     def test_a_place_that_cannot_be_written_is_refused(self, tmp_path: Path) -> None:
         """With the system's reason."""
+        (tmp_path / "no").write_text("a file")
         path = tmp_path / "no" / "out.jsonl"
         with pytest.raises(UsageError) as caught:
             write_file(path, [make_trial()])
         assert error_text(caught.value) == (
-            f"error: cannot write {path}: No such file or directory\n  try:   choose another place for --output"
+            f"error: cannot write {path}: File exists\n  try:   choose another place for --output"
         )
 
     def test_a_failed_write_leaves_the_old_file_as_it_was(self, tmp_path: Path) -> None:
