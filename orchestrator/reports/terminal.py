@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
@@ -39,9 +40,16 @@ speed-up: p50 against the fewest threads at the same load. vs idle: how many tim
 A wider terminal and --json have more: means, spreads, and the intervals of the ratios."""
 
 
+class _PipeConsole(Console):
+    """A console that says so when its reader has gone; rich itself would end the program with 1, a judgement."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError(errno.EPIPE, "the reader has gone")
+
+
 def console_for(stream: TextIO) -> Console:
     """Colours and the terminal's width on a terminal; plain and wide otherwise."""
-    return Console(file=stream, width=None if stream.isatty() else _PLAIN_WIDTH, highlight=False, soft_wrap=False)
+    return _PipeConsole(file=stream, width=None if stream.isatty() else _PLAIN_WIDTH, highlight=False, soft_wrap=False)
 
 
 def _table(*columns: tuple[str, str]) -> Table:

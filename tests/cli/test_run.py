@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -387,3 +389,111 @@ def test_a_closed_pipe_does_not_end_the_run(workplace: Workplace) -> None:
     process.stderr.close()
     assert process.wait(60) == 0
     assert len(workplace.exported()) == 3
+
+
+def test_resuming_a_run_whose_device_is_busy_changes_nothing(workplace: Workplace) -> None:
+    """The record of an interrupted run stays as it is when it cannot be gone on with."""
+    first = workplace.start("run", "--plan", workplace.quick_plan(blocks="8:8"), "--quiet")
+    wait_for_trials(workplace, 2)
+    first.send_signal(signal.SIGINT)
+    first.communicate(timeout=10)
+    before = workplace.devbench("show", "--json").json
+    other = workplace.start("run", "--plan", workplace.quick_plan(blocks="60:60"), "--quiet", "--store", "other")
+    deadline = Deadline.after(30)
+    while not list(workplace.folder.glob("other/artifacts/*/*.log")):
+        assert not deadline.passed
+        SYSTEM.sleep(0.02)
+    resumed = workplace.devbench("run", "--resume", "--quiet")
+    other.send_signal(signal.SIGINT)
+    other.communicate(timeout=10)
+    assert resumed.status == 4
+    after = workplace.devbench("show", before["run"], "--json").json
+    assert (after["status"], after["trials"]) == ("interrupted", before["trials"])
+
+
+def test_a_run_that_got_no_device_has_failed_and_is_not_resumed(workplace: Workplace) -> None:
+    """It is kept with its reason, and a bare --resume means the run before it."""
+    assert workplace.devbench("run", "--plan", workplace.quick_plan(), "--quiet").status == 0
+    good = workplace.devbench("show", "--json").json["run"]
+    workplace.write("file", "x")
+    fleet = f'[[device]]\nname = "broken"\ntransport = "local"\nworkdir = "{workplace.folder}/file/x"\n'
+    workplace.write("devices.toml", fleet)
+    assert workplace.devbench("run", "--plan", workplace.quick_plan(), "--quiet").status == 4
+    assert workplace.devbench("show", "--json").json["status"] == "failed"
+    resumed = workplace.devbench("run", "--resume", "--json", "--quiet")
+    assert (resumed.status, resumed.json["run"]) == (0, good)
+
+
+def test_the_lock_does_not_follow_tmpdir(workplace: Workplace) -> None:
+    """Jobs with temporary folders of their own still see each other."""
+    del workplace.env["DEVBENCH_LOCKS"]
+    workplace.env["TMPDIR"] = str(workplace.folder)
+    first = workplace.start("run", "--plan", workplace.quick_plan(blocks="60:60"), "--quiet")
+    wait_for_trials(workplace, 1)
+    del workplace.env["TMPDIR"]
+    second = workplace.devbench("run", "--plan", workplace.quick_plan(), "--quiet", "--store", "other")
+    first.send_signal(signal.SIGINT)
+    first.communicate(timeout=10)
+    assert second.status == 4
+    assert "this-machine is busy" in second.stderr
+
+
+def test_a_store_that_vanishes_ends_the_run_with_its_reason(workplace: Workplace) -> None:
+    """Somebody deletes the store while a run goes on: exit code 6, not a bug."""
+    process = workplace.start("run", "--plan", workplace.quick_plan(blocks="60:60"), "--quiet")
+    wait_for_trials(workplace, 1)
+    shutil.rmtree(workplace.folder / "devbench-results")
+    _, stderr = process.communicate(timeout=30)
+    assert process.returncode == 6, stderr
+    assert "Traceback" not in stderr
+
+
+@pytest.mark.parametrize("arguments", [("show",), ("export",), ("devices",)])
+def test_a_reader_may_leave_early(workplace: Workplace, arguments: tuple[str, ...]) -> None:
+    """`devbench show | head -1` ends by the closed pipe, as other tools do, and never with 1, a judgement."""
+    assert workplace.devbench("run", "--plan", workplace.quick_plan(), "--quiet").status == 0
+    process = workplace.start(*arguments)
+    assert process.stdout
+    process.stdout.close()
+    assert process.wait(30) in (-signal.SIGPIPE, 0)
+
+
+def test_a_reader_who_leaves_does_not_change_the_verdict_of_a_run(workplace: Workplace) -> None:
+    """`devbench run | head -1` has the exit code of the run."""
+    process = workplace.start("run", "--plan", workplace.quick_plan(), "--quiet")
+    assert process.stdout
+    process.stdout.close()
+    assert process.wait(60) == 0
+
+
+def test_an_output_that_knows_only_ascii_is_served(workplace: Workplace) -> None:
+    """Letters it lacks are escaped; JSON stays JSON."""
+    hostile = workplace.folder / "modèle.tflite"
+    shutil.copy(TINY, hostile)
+    workplace.env |= {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    done = workplace.devbench("run", "--plan", workplace.quick_plan(model=hostile), "--json", "--quiet")
+    assert done.status == 0, done.stderr
+    assert done.json["cells"][0]["model"] == "modèle"
+    assert workplace.devbench("show").status == 0
+    assert workplace.exported()[0]["model"] == "modèle"
+
+
+def test_results_that_cannot_be_written_are_the_hosts_trouble(workplace: Workplace) -> None:
+    """A full disk behind standard output: exit code 3 with the reason."""
+    assert workplace.devbench("run", "--plan", workplace.quick_plan(), "--quiet").status == 0
+    command = [sys.executable, "-c", "from orchestrator.cli import main; main()", "show"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            command, cwd=workplace.folder, env=workplace.env, stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert done.returncode == 3
+    assert b"error: cannot write the results: No space left on device" in done.stderr
+
+
+def test_the_same_model_twice_is_said(workplace: Workplace) -> None:
+    """A file that is the same as another is measured once, and not silently."""
+    shutil.copy(TINY, workplace.folder / "a.tflite")
+    shutil.copy(TINY, workplace.folder / "b.tflite")
+    done = workplace.devbench("run", "--plan", workplace.quick_plan(), "--model", "*.tflite", "--quiet")
+    assert done.status == 0
+    assert "note: b.tflite has the same content as a.tflite, which is measured once for both" in done.stderr

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from orchestrator.clock import SystemClock
+from orchestrator.clock import Deadline, SystemClock
 from orchestrator.conductor import Conductor, Files
 from orchestrator.content_hash import sha256
 from orchestrator.deploy import Deployment
@@ -135,3 +136,20 @@ def test_a_device_that_alters_files_is_noticed(tmp_path: Path) -> None:
     deployment = Deployment(Corrupting(), LINUX, str(tmp_path / "device"))
     with pytest.raises(DeviceError, match=r"model\.tflite has another content on the device than on the host"):
         deployment.ensure(source)
+
+
+def test_a_process_that_ended_is_never_signalled_again() -> None:
+    """Its number may belong to a stranger by then: killing and closing leave it alone."""
+    transport = LocalTransport()
+    process = transport.start(["true"])
+    while not process.at_end:
+        process.receive(Deadline.after(10))
+    process.wait(Deadline.after(10))
+    killed: list[int] = []
+    original, os.killpg = os.killpg, lambda pid, number: killed.append(pid)
+    try:
+        process.kill()
+        transport.close()
+    finally:
+        os.killpg = original
+    assert killed == []
