@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import tenacity
@@ -137,6 +138,8 @@ class _DeviceWork:
         self._tally = Tally(shared.prepared.plan.measure)
         self._cells: list[Cell] = []
         self._conductor: Conductor | None = None
+        self._runner_files: dict[str, Mapping[str, Path]] = {}
+        self._has_session = False
 
     def run(self) -> None:
         """Thread entry: nothing escapes, everything is recorded."""
@@ -162,12 +165,12 @@ class _DeviceWork:
     def _measure_device(self) -> None:
         identity = registry.transport(self.device.transport).identity(self.device)
         with self._lock(identity):
-            conductor = self._open_first()
             try:
+                with during(f"getting {self.device.name} ready"):
+                    conductor = self._persist(self._open)
                 self._begin_session(conductor)
                 self.result.ending = self._work_through()
-                if self._conductor:
-                    self._conductor.prune()
+                self._make_room()
                 self._end_session(self.result.ending)
             except StoreError:
                 raise
@@ -177,17 +180,11 @@ class _DeviceWork:
             finally:
                 self._close()
 
-    def _open_first(self) -> Conductor:
-        """The device made ready. One that cannot be is part of the run's story too."""
-        try:
-            with during(f"getting {self.device.name} ready"):
-                return self._persist(self._open)
-        except StoreError:
-            raise
-        except DevbenchError as error:
-            self._add_session({}, ())
-            self._end_session(f"lost: {error.fact}")
-            raise
+    def _make_room(self) -> None:
+        """Old files on the device go when the work is done; if that fails, the next run does it."""
+        with suppress(DevbenchError):
+            if self._conductor:
+                self._conductor.prune()
 
     def _open(self) -> Conductor:
         prepared = self._shared.prepared
@@ -198,6 +195,8 @@ class _DeviceWork:
             files=prepared.inventory.files(),
             lock=self._lock,
         )
+        for name, files in self._runner_files.items():
+            self._conductor.use_runner(name, files)
         return self._conductor
 
     def _lock(self, identity: str) -> AbstractContextManager[None]:
@@ -213,13 +212,13 @@ class _DeviceWork:
     def _begin_session(self, conductor: Conductor) -> None:
         """Find out which cells this device runs, and note which it cannot run."""
         prepared, store = self._shared.prepared, self._shared.store
-        store.forget_not_run(self._run_id, self.device.name)
-        store.set_status(self._run_id, "running", None)
-        self.result.began = True
         runners = {name: self._ready_runner(conductor, name) for name in prepared.runner_names(self.device)}
         hashes = {name: facts["files"].get("runner") for name, facts in runners.items()}
         grid = prepared.grid(self.device, conductor.facts.cores, hashes)
         self._add_session(conductor.facts.as_json() | {"runners": runners}, conductor.findings)
+        store.forget_not_run(self._run_id, self.device.name)
+        store.set_status(self._run_id, "running", None)
+        self.result.began = True
         store.add_cells(self._run_id, grid.cells)
         for trial in store.trials(self._run_id):
             if trial.cell.device == self.device.name:
@@ -240,6 +239,7 @@ class _DeviceWork:
             findings=findings,
         )
         self._shared.store.add_session(record)
+        self._has_session = True
 
     def _ready_runner(self, conductor: Conductor, name: str) -> dict[str, Any]:
         """A runner put in place and asked what it is; its files by their hash. One that does not run on this
@@ -249,7 +249,7 @@ class _DeviceWork:
         store = self._shared.store
         earlier = store.runner_hashes(self._run_id, self.device.name).get(name)
         with during(f"checking {name} on {self.device.name}"):
-            files = runner_files(store, name, conductor.facts.machine, earlier)
+            files = self._runner_files[name] = runner_files(store, name, conductor.facts.machine, earlier)
             conductor.use_runner(name, files)
             facts, error = conductor.runner_facts(name)
             if error is None:
@@ -276,7 +276,10 @@ class _DeviceWork:
         return Trial(self._run_id, slot, self._session, outcome, reason, timestamp(SYSTEM.now()))
 
     def _end_session(self, ending: str) -> None:
-        """Note why it ended, and which slots were not run for it."""
+        """Note why it ended, and which slots were not run for it. A device that could not be made ready is part of
+        the run's story too."""
+        if not self._has_session:
+            self._add_session({}, ())
         self.result.measured = self._tally.measured
         self.result.incomplete = [cell for cell in self._cells if not self._tally.is_complete(cell)]
         blocks = range(self._shared.prepared.plan.measure.blocks_min)

@@ -14,6 +14,8 @@ from orchestrator.trial import Finding, Severity
 _OTHER_CPUS_NOTABLE = 0.2
 _USAGE_NEEDED_S = 0.2
 """The kernel counts CPU time in ticks: over less than this, shares mean little."""
+_LOAD_PHASE_NEEDED_NS = 100_000_000
+"""A load works in periods of ten milliseconds and more: beside a shorter trial its share means nothing."""
 _LOAD_LEAST_SHARE = 0.2
 """Beside the model a load may be squeezed, but one that hardly ran is no load."""
 _OTHER_PERCENT_OF_ONE = 50.0
@@ -61,8 +63,9 @@ def _load(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding]:
 
 def _squeezed(asked: Asked, report: Report) -> Iterator[Finding]:
     """Beside a running model a load may get less than it offers: that is the competition being measured."""
-    shares = list(_shares(_last_phase(report, "run")))
-    if not shares:
+    phase = _last_phase(report, "run") or {}
+    shares = list(_shares(phase))
+    if not shares or phase.get("to_ns", 0) - phase.get("from_ns", 0) < _LOAD_PHASE_NEEDED_NS:
         return
     offered, achieved = (sum(column) / len(shares) for column in zip(*shares, strict=True))
     if achieved < _LOAD_LEAST_SHARE * offered:

@@ -145,3 +145,35 @@ def test_clean_leaves_no_trace_on_the_phone(lab: Workplace, adb_server: AdbServe
     done = lab.devbench("devices", "--clean")
     assert (done.status, done.stdout) == (0, "one: clean\n")
     assert "devbench" not in [path.name for path in one.path("/data/local/tmp").iterdir()]
+
+
+def test_a_link_that_breaks_during_a_trial_costs_nothing_but_time(
+    lab: Workplace, adb_server: AdbServer, phone: StartPhone
+) -> None:
+    """The phone is reached again, the slot is run again, and no trial is lost or doubled."""
+    one = phone()
+    write_fleet(lab, adb_server, one=one)
+    process = lab.start("run", "--plan", write_plan(lab, blocks="6:6"))
+    deadline = Deadline.after(60)
+    while not list(lab.folder.glob("devbench-results/artifacts/*/*.log")):
+        assert not deadline.passed and process.poll() is None
+        SYSTEM.sleep(0.02)
+    one.faults.drop_run_after = 2000
+    _, stderr = process.communicate(timeout=90)
+    assert one.faults.struck.get("drop_run_after") == 1
+    assert process.returncode == 0, stderr
+    trials = lab.exported()
+    assert len({(trial["cell"], trial["block"]) for trial in trials}) == len(trials) == 12
+    assert "one: " in stderr and "; try: " in stderr
+
+
+def test_a_phone_without_its_runner_is_told_so_and_the_run_has_failed(
+    workplace: Workplace, adb_server: AdbServer, phone: StartPhone
+) -> None:
+    """No build of benchmark_model was added: the remedy says how, and nothing looks finished."""
+    workplace.env["DEVBENCH_BINARIES"] = str(workplace.folder / "binaries")
+    write_fleet(workplace, adb_server, one=phone())
+    done = workplace.devbench("run", "--plan", write_plan(workplace), "--quiet")
+    assert done.status == 3, done.stderr
+    assert "devbench binaries add" in done.stderr
+    assert workplace.devbench("show", "--json").json["status"] == "failed"

@@ -66,10 +66,12 @@ class TestLink:
         assert adb("pull", f"{TMP}/file", str(tmp_path / "back")).returncode == 1
 
     def test_dropped_mid_run(self, adb: Adb) -> None:
-        """The output ends early with a failure, and the command is dead."""
+        """The output ends early with a failure, and the command is dead. Of what came before the cut, the server
+        may still have had some in its hands."""
         adb.phone.faults.drop_run_after = 10
         done = adb("shell", "echo 123456789; echo more; sleep 1111")
-        assert done.returncode != 0 and done.stdout == b"123456789\n"
+        assert done.returncode != 0
+        assert b"123456789\n".startswith(done.stdout)
         wait_until(lambda: not adb.phone.processes(), within_s=5, what="no process is left")
 
     def test_cut_silently_mid_push(self, adb: Adb, megabytes: Path) -> None:

@@ -405,6 +405,22 @@ class TestLoad:
             "load": (Severity.REJECT, "the agent says nothing of the load cpu:1@50")
         }
 
+    def test_a_load_that_hardly_ran_beside_the_model_rejects(self) -> None:
+        """Squeezed is the competition being measured; starved is no load."""
+        altered = loaded()
+        run = next(phase for phase in altered.report.loads if phase["phase"] == "run")
+        starved = {**run, "threads": [{"offered": 0.5, "achieved": 0.05}]}
+        altered.report.loads = [phase for phase in altered.report.loads if phase["phase"] != "run"] + [starved]
+        assert list(altered.findings) == ["load-starved"]
+
+    def test_a_load_beside_a_shorter_trial_says_nothing(self) -> None:
+        """Its share over a few of its own periods is chance."""
+        altered = loaded()
+        run = next(phase for phase in altered.report.loads if phase["phase"] == "run")
+        short = {**run, "to_ns": run["from_ns"] + 50_000_000, "threads": [{"offered": 0.5, "achieved": 0.0}]}
+        altered.report.loads = [phase for phase in altered.report.loads if phase["phase"] != "run"] + [short]
+        assert altered.findings == {}
+
 
 class TestHolds:
     def held(self, **found: Any) -> Scene:
