@@ -120,7 +120,18 @@ def _conversation(process: Process, trialling: Trialling, stopped: Callable[[], 
             f"the agent did not start (status {status})" + (f": {detail}" if detail else ""),
             remedy="run `devbench doctor`; the agent must be executable where `workdir` is",
         )
+    _check_protocol(reader.report)
     return reader.finish()
+
+
+def _check_protocol(report: Report) -> None:
+    """A stale build of the agent must not be read as if it meant the same."""
+    spoken = report.header.get("protocol")
+    if spoken != PROTOCOL:
+        raise DeviceUnfit(
+            f"the agent speaks protocol {spoken}, and this devbench speaks {PROTOCOL}",
+            remedy="build the agents anew with `devbench agent build`, or reinstall devbench",
+        )
 
 
 def _json_lines(content: bytes) -> list[dict[str, Any]]:

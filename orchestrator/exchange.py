@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from orchestrator.analysis.estimate import quantile
 from orchestrator.errors import ImportRefused, UsageError
 from orchestrator.settings import suggestion
 from orchestrator.trial import Cell, Finding, Outcome, Severity, Slot, Summary, Trial
@@ -72,22 +73,14 @@ def summary_of(trial: Trial) -> Summary:
     variance = math.fsum((value - mean) ** 2 for value in ordered) / count
     return Summary(
         count=count,
-        median=_quantile(ordered, 0.5),
-        p5=_quantile(ordered, 0.05),
-        p95=_quantile(ordered, 0.95),
+        median=quantile(ordered, 0.5),
+        p5=quantile(ordered, 0.05),
+        p95=quantile(ordered, 0.95),
         avg=mean,
         std=math.sqrt(variance),
         min=ordered[0],
         max=ordered[-1],
     )
-
-
-def _quantile(ordered: list[float], share: float) -> float:
-    """Linear between the two nearest samples."""
-    place = share * (len(ordered) - 1)
-    below = math.floor(place)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
 
 
 def read_lines(lines: Iterable[str], source: str) -> Iterator[Trial]:

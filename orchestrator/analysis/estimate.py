@@ -89,7 +89,7 @@ def sorted_samples(trial: Trial) -> Floats:
     return samples if samples.size and usable(samples[0]) and usable(samples[-1]) else samples[:0]
 
 
-def quantile(ordered: Floats, share: float) -> float:
+def quantile(ordered: Floats | Sequence[float], share: float) -> float:
     """The quantile of sorted values, interpolated linearly."""
     position = share * (len(ordered) - 1)
     below = math.floor(position)

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.agent import Trialling, _arguments
+from orchestrator.agent import Trialling, _arguments, _check_protocol
 from orchestrator.agent_lines import LineReader, Report
+from orchestrator.errors import DeviceUnfit
 from orchestrator.platforms.base import Hold
 from orchestrator.runners.base import Command
 
@@ -184,3 +185,10 @@ class TestArguments:
         words = ("a b", "$(reboot)", "--", "-x")
         arguments = _arguments(replace(TRIALLING, command=Command(words)))
         assert tuple(arguments[-4:]) == words
+
+
+def test_an_agent_of_another_protocol_is_not_believed() -> None:
+    """A stale build is refused with what to do; the recorded one speaks ours."""
+    _check_protocol(read(IDLE))
+    with pytest.raises(DeviceUnfit, match="the agent speaks protocol 2, and this devbench speaks 1"):
+        _check_protocol(read(b'H {"protocol":2}\n'))
