@@ -29,7 +29,8 @@ class AndroidPlatform:
     cpufreq: str = "/sys/devices/system/cpu/cpufreq"
 
     name: ClassVar[str] = "android"
-    limits: ClassVar[tuple[str, ...]] = ("temperature_c_max", "battery_percent_min", "thermal_status_max")
+    limits: ClassVar[tuple[str, ...]] = tuple(vars(Limits()))
+    default_limits: ClassVar[Limits] = Limits(thermal_status_max=1, low_power_mode=False)
     default_runner: ClassVar[str] = "benchmark_model"
     machine_command: ClassVar[tuple[str, ...]] = ("uname", "-m")
 
@@ -96,13 +97,28 @@ class AndroidPlatform:
             return f"{sensor} at {hottest:.1f} degrees C, and the limit is {limits.temperature_c_max:g}"
         if limits.battery_percent_min is not None and charge is not None and charge < limits.battery_percent_min:
             return f"battery at {charge:g} %, and the limit is {limits.battery_percent_min:g} %"
-        return None
+        return _switches(limits, state)
+
+    def is_slowed_by_heat(self, facts: Facts) -> bool:
+        return True
 
     def fitness(self, facts: Facts) -> tuple[Finding, ...]:
         return fitness_of(facts)
 
 
 ANDROID = AndroidPlatform()
+
+
+def _switches(limits: Limits, state: Mapping[str, Any]) -> str | None:
+    """Which of the conditions that are either so or not so is not as it must be."""
+    for key, wanted, words in (
+        ("charging", limits.charging, ("the battery is not charging", "the battery is charging")),
+        ("low_power_mode", limits.low_power_mode, ("battery saver is off", "battery saver is on")),
+    ):
+        found = state.get(key)
+        if wanted is not None and found is not None and found != wanted:
+            return f"{words[found]}, and limits.{key} says {str(wanted).lower()}"
+    return None
 
 
 def _android(facts: Facts) -> Mapping[str, Any]:

@@ -65,6 +65,15 @@ class Agent:
         completed = self._transport.run([self.path, "hash", *paths], deadline=deadline)
         return {str(line["path"]): line.get("sha256") for line in _json_lines(completed.stdout)}
 
+    def canary(self, affinity: str | None, deadline: Deadline) -> int:
+        """How long a fixed piece of work takes now, in nanoseconds, on the CPUs of a hexadecimal mask."""
+        argv = [self.path, "canary", *(["--affinity", affinity] if affinity else [])]
+        completed = self._transport.run(argv, deadline=deadline)
+        records = _json_lines(completed.stdout)
+        if completed.exit != 0 or not records:
+            raise self._unfit("canary", completed.exit, completed.stderr)
+        return int(records[0]["unit_ns"])
+
     def run(self, trialling: Trialling, stopped: Callable[[], bool]) -> Report:
         """One trial. When `stopped` turns true the agent is told to end, and ends everything it started."""
         process = self._transport.start([self.path, "run", *_arguments(trialling)])

@@ -53,6 +53,8 @@ class Observer(Protocol):
 
     def trial_started(self, slot: Slot, progress: Progress) -> None: ...
 
+    def waiting(self, slot: Slot, reason: str) -> None: ...
+
     def trial_done(self, trial: Trial, progress: Progress) -> None: ...
 
     def trouble(self, device: str, error: DevbenchError) -> None: ...
@@ -329,7 +331,11 @@ class _DeviceWork:
     def _try(self, slot: Slot) -> Trial:
         conductor = self._conductor or self._open()
         trial, transcript = conductor.conduct(
-            slot, run=self._run_id, session=self._session, stopped=self._shared.stop.is_set
+            slot,
+            run=self._run_id,
+            session=self._session,
+            stopped=self._shared.stop.is_set,
+            waiting=lambda reason: self._tell(lambda observer: observer.waiting(slot, reason)),
         )
         return self._keep(trial, transcript)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from orchestrator import registry, telemetry
 from orchestrator.agent import Trialling
 from orchestrator.agent_lines import Report
 from orchestrator.clock import SYSTEM, Clock, Deadline, timestamp
+from orchestrator.cool_down import CoolDown, Look
 from orchestrator.deploy import Deployment
 from orchestrator.errors import DevbenchError, DeviceUnfit, HostError, Interrupted, StoreError, UsageError, during
 from orchestrator.evidence import judge
@@ -21,14 +22,11 @@ from orchestrator.plan import Conditions, Measure
 from orchestrator.platforms.base import Facts, Platform
 from orchestrator.runners.base import Command, Places, Reading, Runner, RunnerError
 from orchestrator.transports.base import Completed
-from orchestrator.trial import Finding, Slot, Trial
+from orchestrator.trial import Finding, Severity, Slot, Trial
 
 _CONNECT_S = 60.0
 _COMMAND_S = 60.0
 _LOOK_S = 0.5
-_COOL_DOWN_CAP_S = 120.0
-_COOL_DOWN_POLL_S = 2.0
-_COOL_DOWN_MARGIN_C = 2.0
 _TRANSCRIPT_MAX = 32 * 1024 * 1024
 
 
@@ -66,6 +64,7 @@ class Conductor:
         self._python = kind.python(device)
         self._runner_files: dict[str, Mapping[str, Path]] = {}
         self.platform = platform_of(device)
+        self._limits = device.limits.over(self.platform.default_limits)
         self._held = ExitStack()  # the hardware's lock first, so that it is let go last
         self._transport = kind.open(device, deadline=Deadline.after(_CONNECT_S))
         try:
@@ -79,10 +78,24 @@ class Conductor:
                 self.facts: Facts = self.platform.facts(probed, self._ask)
             self._holds, held_findings = self.platform.holds(conditions, self.facts)
             session_findings = self._held.enter_context(self.platform.session(conditions, self.facts, self._ask))
+            self._has_canary, canary_findings = self._try_canary()
         except BaseException:
             self.close()
             raise
-        self.findings: tuple[Finding, ...] = (*self.platform.fitness(self.facts), *held_findings, *session_findings)
+        self._cool_down = CoolDown(
+            self._look,
+            self.platform.breach,
+            limits=self._limits,
+            slack=conditions.canary_slack,
+            cap_s=conditions.cool_down_max_s,
+            clock=clock,
+        )
+        self.findings: tuple[Finding, ...] = (
+            *self.platform.fitness(self.facts),
+            *held_findings,
+            *session_findings,
+            *canary_findings,
+        )
 
     def close(self) -> None:
         """Undo what was held, then let go."""
@@ -117,19 +130,27 @@ class Conductor:
     def look(self) -> tuple[Sequence[Mapping[str, Any]], str | None]:
         """Telemetry of half a second, and which limit the device breaks now."""
         samples = self._deployment.agent.sample(_LOOK_S, Deadline.after(_COMMAND_S)).samples
-        return samples, self.platform.breach(self.device.limits, self.platform.state(samples, self._ask))
+        return samples, self.platform.breach(self._limits, self.platform.state(samples, self._ask))
 
-    def conduct(self, slot: Slot, *, run: str, session: str, stopped: Callable[[], bool]) -> tuple[Trial, bytes]:
-        """The slot's trial and the agent's transcript of it."""
+    def conduct(
+        self,
+        slot: Slot,
+        *,
+        run: str,
+        session: str,
+        stopped: Callable[[], bool],
+        waiting: Callable[[str], None] = lambda _: None,
+    ) -> tuple[Trial, bytes]:
+        """The slot's trial and the agent's transcript of it; `waiting` is told what the device is waited for."""
         runner = registry.runner(slot.cell.runner)
-        before = self._wait_until_fit(stopped)
+        readiness = self._cool_down.wait(stopped, waiting)
         started_at, began_s = timestamp(self._clock.now()), self._clock.monotonic_s()
         with during(f"running {slot.cell}"):
             trialling = self._trialling(slot, runner)
             report = self._deployment.agent.run(trialling, stopped)
         if stopped():
             raise Interrupted("stopped", remedy="`devbench run --resume` goes on where it was")
-        states = (before, self._state(report.samples))
+        states = (readiness.state, self._state(report.samples))
         reading = runner.read(report.stdout, report.stderr)
         asked = Asked(
             slot.cell,
@@ -139,7 +160,8 @@ class Conductor:
             trialling.affinity,
             trialling.holds,
             states,
-            tuple(broken for state in states if (broken := self.platform.breach(self.device.limits, state))),
+            tuple(broken for state in states if (broken := self.platform.breach(self._limits, state))),
+            readiness,
         )
         outcome, reason, findings = judge(asked, report, reading)
         trial = Trial(
@@ -153,9 +175,10 @@ class Conductor:
             samples_us=reading.samples_us,
             warmup_us=reading.warmup_us,
             summary=reading.summary,
-            metrics=dict(reading.metrics) | _child_metrics(report),
+            metrics=dict(reading.metrics) | _child_metrics(report) | {"cool_down_s": readiness.waited_s},
             telemetry=telemetry.columns(report),
-            evidence=_evidence(trialling, report, reading) | {"states": [dict(state) for state in states]},
+            evidence=_evidence(trialling, report, reading)
+            | {"states": [dict(state) for state in states], "cool_down": readiness.as_json()},
             findings=findings,
         )
         return trial, bytes(report.transcript[:_TRANSCRIPT_MAX])
@@ -194,28 +217,31 @@ class Conductor:
 
     def _state(self, samples: Sequence[Mapping[str, Any]] | None = None) -> Mapping[str, Any]:
         """How the device is, or was during these samples; nothing is asked when nobody limits it."""
-        if self.device.limits == Limits():
+        if self._limits == Limits():
             return {}
         if samples is None:
             samples = self._deployment.agent.sample(0.0, Deadline.after(_COMMAND_S)).samples
         return self.platform.state(samples, self._ask)
 
-    def _wait_until_fit(self, stopped: Callable[[], bool]) -> Mapping[str, Any]:
-        """Wait while a limit is broken, up to a cap; gives the state in which the trial starts, fit or not."""
-        deadline = Deadline.after(_COOL_DOWN_CAP_S, self._clock)
-        limits, state = self.device.limits, self._state()
-        while self.platform.breach(limits, state) and not deadline.passed and not stopped():
-            limits = _with_margin(self.device.limits)
-            self._clock.sleep(_COOL_DOWN_POLL_S)
-            state = self._state()
-        return state
+    def _look(self) -> Look:
+        state = self._state()
+        return Look(state, self._canary_ns() if self._has_canary else None)
 
+    def _canary_ns(self) -> int:
+        fastest = self.platform.affinity_mask("big", self.facts)
+        return self._deployment.agent.canary(fastest, Deadline.after(_COMMAND_S))
 
-def _with_margin(limits: Limits) -> Limits:
-    """Once too hot, a device cools a little further than the limit, so as not to hover around it."""
-    if limits.temperature_c_max is None:
-        return limits
-    return replace(limits, temperature_c_max=limits.temperature_c_max - _COOL_DOWN_MARGIN_C)
+    def _try_canary(self) -> tuple[bool, tuple[Finding, ...]]:
+        """Whether trials are preceded by a canary; a device that cannot run one is measured without."""
+        wanted = self._conditions.canary
+        if wanted == "off" or (wanted == "auto" and not self.platform.is_slowed_by_heat(self.facts)):
+            return False, ()
+        try:
+            self._canary_ns()
+        except (DeviceUnfit, ValueError) as error:
+            remedy = "limit temperature_c_max, or watch for drifting latencies"
+            return False, (Finding("no-canary", Severity.WARN, f"no canary probe can run here: {error}", remedy),)
+        return True, ()
 
 
 def platform_of(device: Device) -> Platform:

@@ -7,9 +7,9 @@ from typing import Any
 
 from orchestrator import telemetry
 from orchestrator.agent_lines import Report
-from orchestrator.evidence_terms import Asked, reject, warn
+from orchestrator.evidence_terms import Asked, note, reject, warn
 from orchestrator.runners.base import Reading
-from orchestrator.trial import Finding, Severity
+from orchestrator.trial import Finding
 
 _OTHER_CPUS_NOTABLE = 0.2
 _USAGE_NEEDED_S = 0.2
@@ -29,6 +29,8 @@ _READINGS = (
     ("temperature_c_max", "temperature_c", "no sensor"),
     ("battery_percent_min", "battery_percent", "no battery"),
     ("thermal_status_max", "thermal_status", "no thermal status"),
+    ("charging", "charging", "no charger state"),
+    ("low_power_mode", "low_power_mode", "no low-power mode"),
 )
 
 
@@ -75,9 +77,8 @@ def _squeezed(asked: Asked, report: Report) -> Iterator[Finding]:
             "ask for a load that this device can carry beside the model",
         )
     elif offered - achieved > asked.conditions.load_tolerance_points:
-        yield Finding(
+        yield note(
             "load-squeezed",
-            Severity.NOTE,
             f"beside the model the load {asked.cell.load} got {achieved:.0f} % of a CPU a thread, of {offered:.0f} %",
             "nothing to do: model and load competed for the CPUs",
         )
@@ -152,4 +153,21 @@ def _frequency(asked: Asked, report: Report, reading: Reading) -> Iterator[Findi
         )
 
 
-CONDITION_RULES = (_load, _holds, _limits, _neighbours, _frequency)
+def _cool_down(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding]:
+    readiness = asked.readiness
+    slower = readiness.slower_than_best
+    if readiness.waited_s:
+        yield note(
+            "cool-down",
+            f"waited {readiness.waited_s:.0f} s before the trial: {readiness.waited_for}",
+            "nothing to do; a cooler place or a lighter load makes a run shorter",
+        )
+    if slower is not None and slower > readiness.canary_slack:
+        yield warn(
+            "not-cool",
+            f"a canary probe took {100 * slower:.0f} % longer than at its best in this session",
+            "let the device rest, or compare only within blocks: it is slower than it can be",
+        )
+
+
+CONDITION_RULES = (_load, _holds, _limits, _neighbours, _frequency, _cool_down)

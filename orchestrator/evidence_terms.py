@@ -13,6 +13,37 @@ from orchestrator.trial import Cell, Finding, Severity
 
 
 @dataclass(frozen=True)
+class Readiness:
+    """How a device was when a trial began, and how long it was waited for."""
+
+    state: Mapping[str, Any]
+    waited_s: float = 0.0
+    waited_for: str | None = None
+    canary_ns: int | None = None
+    canary_best_ns: int | None = None
+    """The shortest of this session."""
+    canary_slack: float = 0.0
+
+    @property
+    def slower_than_best(self) -> float | None:
+        """How much longer the canary took than at its best; None where there is no canary."""
+        if not self.canary_ns or not self.canary_best_ns:
+            return None
+        return self.canary_ns / self.canary_best_ns - 1.0
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "waited_s": self.waited_s,
+            "waited_for": self.waited_for,
+            "canary_ns": self.canary_ns,
+            "canary_best_ns": self.canary_best_ns,
+        }
+
+
+NOT_LOOKED = Readiness({})
+
+
+@dataclass(frozen=True)
 class Asked:
     """Everything a trial was meant to be."""
 
@@ -26,6 +57,7 @@ class Asked:
     """How the device was before and during the trial, as far as its limits are about it."""
     breaches: tuple[str, ...] = ()
     """The limits it broke then, in words."""
+    readiness: Readiness = NOT_LOOKED
 
 
 def fail(rule: str, reason: str, remedy: str) -> Finding:
@@ -34,6 +66,10 @@ def fail(rule: str, reason: str, remedy: str) -> Finding:
 
 def reject(rule: str, reason: str, remedy: str) -> Finding:
     return Finding(rule, Severity.REJECT, reason, remedy)
+
+
+def note(rule: str, reason: str, remedy: str) -> Finding:
+    return Finding(rule, Severity.NOTE, reason, remedy)
 
 
 def warn(rule: str, reason: str, remedy: str) -> Finding:

@@ -24,6 +24,14 @@ class Limits:
     temperature_c_max: float | None = None
     battery_percent_min: float | None = None
     thermal_status_max: int | None = None
+    charging: bool | None = None
+    """Whether it must be charging, or must not."""
+    low_power_mode: bool | None = None
+
+    def over(self, below: Limits) -> Limits:
+        """These limits, and where one is not set, that of `below`."""
+        own = {key: value for key, value in vars(self).items() if value is not None}
+        return Limits(**{**vars(below), **own})
 
 
 @dataclass(frozen=True)
@@ -117,12 +125,9 @@ def _read_limits(table: Table, below: Limits) -> Limits:
     temperature = table.optional_number("temperature_c_max", 0, 150)
     battery = table.optional_number("battery_percent_min", 0, 100)
     status = table.optional_integer("thermal_status_max", 0, 6)
+    charging, low_power = table.optional_boolean("charging"), table.optional_boolean("low_power_mode")
     table.finish()
-    return Limits(
-        temperature_c_max=below.temperature_c_max if temperature is None else temperature,
-        battery_percent_min=below.battery_percent_min if battery is None else battery,
-        thermal_status_max=below.thermal_status_max if status is None else status,
-    )
+    return Limits(temperature, battery, status, charging, low_power).over(below)
 
 
 def _read_device(

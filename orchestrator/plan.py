@@ -18,6 +18,7 @@ THREADS_MAX = 1024
 RUNS_MAX = 200_000
 PLACEMENTS = ("other-group", "same-group")
 AS_FOUND = "as-found"
+CANARY = ("auto", "on", "off")
 _AFFINITY = re.compile(r"any|big|mid|little|(0x)?[0-9a-fA-F]{1,256}")
 _RUNNER = re.compile(r"[a-z0-9_]+(:[a-z0-9-]+)?")
 
@@ -68,6 +69,9 @@ class Conditions:
     load_placement: str = "other-group"
     load_tolerance_points: float = 10.0
     other_cpu_percent_max: float | None = None
+    canary: str = "auto"
+    canary_slack: float = 0.1
+    cool_down_max_s: float = 120.0
 
 
 @dataclass(frozen=True)
@@ -261,6 +265,9 @@ def _read_conditions(table: Table) -> Conditions:
         load_placement=table.choice("load_placement", PLACEMENTS, default.load_placement),
         load_tolerance_points=table.number("load_tolerance_points", 0.1, 100, default.load_tolerance_points),
         other_cpu_percent_max=table.optional_number("other_cpu_percent_max", 0, 100_000),
+        canary=table.choice("canary", CANARY, default.canary),
+        canary_slack=table.fraction("canary_slack") or default.canary_slack,
+        cool_down_max_s=table.duration_s("cool_down_max") or default.cool_down_max_s,
     )
 
 

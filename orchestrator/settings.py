@@ -139,6 +139,10 @@ class Table:
         value = self._typed(key, bool, "true or false")
         return default if value is None else bool(value)
 
+    def optional_boolean(self, key: str) -> bool | None:
+        value = self._typed(key, bool, "true or false")
+        return None if value is None else bool(value)
+
     def texts(self, key: str, default: Sequence[str] = ()) -> tuple[str, ...]:
         value = self._typed(key, list, "a list of strings")
         if value is None:

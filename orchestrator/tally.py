@@ -22,6 +22,7 @@ class Tally:
         self._failures: dict[str, int] = {}
         self._durations_s: dict[str, list[float]] = {}
         self._given_up: dict[str, tuple[int, str]] = {}
+        self._waited_s = 0.0
         self.measured = 0
 
     def add(self, trial: Trial) -> None:
@@ -29,6 +30,7 @@ class Tally:
         self._slots.add((cell_id, trial.slot.block, trial.slot.arm))
         if trial.duration_s:
             self._durations_s.setdefault(cell_id, []).append(trial.duration_s)
+        self._waited_s += trial.waited_s
         if trial.outcome != Outcome.FAILED:
             self._failures[cell_id] = 0
         if trial.outcome == Outcome.MEASURED:
@@ -74,8 +76,8 @@ class Tally:
 
     @property
     def used_s(self) -> float:
-        """Device time spent on trials."""
-        return sum(sum(durations) for durations in self._durations_s.values())
+        """Device time spent on trials, and on waiting for them."""
+        return self._waited_s + sum(sum(durations) for durations in self._durations_s.values())
 
     def expected_s(self, cell: Cell) -> float:
         """How long the cell's next trial will take: as long as its trials took so far."""

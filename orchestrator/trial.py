@@ -171,3 +171,9 @@ class Trial:
     @property
     def cell(self) -> Cell:
         return self.slot.cell
+
+    @property
+    def waited_s(self) -> float:
+        """How long the device was waited for before it."""
+        waited = self.metrics.get("cool_down_s")
+        return float(waited) if isinstance(waited, int | float) else 0.0

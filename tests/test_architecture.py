@@ -89,6 +89,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "orchestrator.bundled",
     ),
     "conduct": (
+        "orchestrator.cool_down",
         "orchestrator.conductor",
         "orchestrator.campaign",
         "orchestrator.prepare",

@@ -155,6 +155,7 @@ struct burn_shared {
 };
 _Noreturn void burn(const struct burn_plan *plan, struct burn_shared *shared);
 struct reading worker_read(struct worker *worker);
+uint64_t churn(uint64_t x, int steps); /* work for one CPU: a chain of steps that each need the one before */
 
 /* load.c */
 enum load_kind { LOAD_IDLE, LOAD_CPU, LOAD_MEM, LOAD_APP, LOAD_EXEC };
@@ -187,7 +188,8 @@ struct options {
 void options_parse(struct options *options, enum command command, char **words);
 void options_help(void);
 
-/* hash.c, probe.c */
+/* canary.c, hash.c, probe.c */
+int canary(char **words);
 int hash_files(char **paths);
 int probe(void);
 

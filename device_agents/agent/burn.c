@@ -53,15 +53,19 @@ struct reading worker_read(struct worker *worker)
   return reading;
 }
 
-static void spin(struct thread *self)
+uint64_t churn(uint64_t x, int steps)
 {
-  uint64_t x = self->seed;
-  for (int i = 0; i < CHUNK_STEPS; i++) {
+  for (int i = 0; i < steps; i++) {
     x ^= x << 13;
     x ^= x >> 7;
     x ^= x << 17;
   }
-  *(volatile uint64_t *)&self->seed = x;
+  return x;
+}
+
+static void spin(struct thread *self)
+{
+  *(volatile uint64_t *)&self->seed = churn(self->seed, CHUNK_STEPS);
 }
 
 /* Reads and writes `bytes` of the buffer, going round. Both directions count as traffic. */

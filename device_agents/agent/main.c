@@ -5,6 +5,7 @@
  *   devbench-agent sample [--seconds S]           telemetry alone
  *   devbench-agent probe                          what this device is, one JSON object
  *   devbench-agent hash FILE...                   SHA-256 of files, one JSON object each
+ *   devbench-agent canary [--affinity MASK]       how fast a fixed piece of work is now, one JSON object
  *   devbench-agent version | help
  *
  * Standard output is protocol (PROTOCOL.md), standard error is for people, standard input is the host's hand: when it
@@ -58,15 +59,16 @@ static int say(const char *text)
 int main(int argc, char **argv)
 {
   open_missing_streams();
-  if (argc < 2) die(EXIT_USAGE, "expected a command: run, load, sample, probe, hash or version");
+  if (argc < 2) die(EXIT_USAGE, "expected a command: run, load, sample, probe, hash, canary or version");
   const char *command = argv[1];
   if (strcmp(command, "run") == 0) return measure(COMMAND_RUN, argv + 2);
   if (strcmp(command, "load") == 0) return measure(COMMAND_LOAD, argv + 2);
   if (strcmp(command, "sample") == 0) return measure(COMMAND_SAMPLE, argv + 2);
   if (strcmp(command, "hash") == 0) return hash_files(argv + 2);
+  if (strcmp(command, "canary") == 0) return canary(argv + 2);
   if (argc > 2) die(EXIT_USAGE, "%s: unexpected word %s", command, argv[2]);
   if (strcmp(command, "probe") == 0) return probe();
   if (strcmp(command, "version") == 0) return say("devbench-agent " AGENT_VERSION);
   if (strcmp(command, "help") == 0 || strcmp(command, "--help") == 0) return options_help(), 0;
-  die(EXIT_USAGE, "unknown command %s: expected run, load, sample, probe, hash or version", command);
+  die(EXIT_USAGE, "unknown command %s: expected run, load, sample, probe, hash, canary or version", command);
 }

@@ -45,6 +45,7 @@ void options_help(void)
         "devbench-agent sample [options]               telemetry alone\n"
         "devbench-agent probe                          what this device is\n"
         "devbench-agent hash FILE...                   SHA-256 of files\n"
+        "devbench-agent canary [--affinity MASK]       how fast a fixed piece of work is now\n"
         "devbench-agent version\n"
         "\n"
         "Everything it started is dead within a second of standard input closing. Options:\n",

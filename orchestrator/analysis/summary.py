@@ -13,6 +13,7 @@ from orchestrator.analysis.crossover import Crossover, CrossoverAnswer, answers,
 from orchestrator.analysis.estimate import CellEstimate, entering, estimate_cell
 from orchestrator.analysis.remarks import Remark, remarks
 from orchestrator.analysis.variability import Variability, variability
+from orchestrator.analysis.waiting import Waiting, waits
 from orchestrator.trial import Cell, Trial
 
 
@@ -55,6 +56,7 @@ class RunSummary:
     load_sensitivities: tuple[Contrast, ...]
     answers: tuple[CrossoverAnswer, ...]
     remarks: tuple[Remark, ...]
+    waits: tuple[Waiting, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Plain JSON types only; what is absent is null, never NaN."""
@@ -65,6 +67,7 @@ class RunSummary:
             "crossover": [crossover.as_json() for crossover in self.crossovers],
             "answers": [answer.as_json() for answer in self.answers],
             "remarks": [remark.as_json() for remark in self.remarks],
+            "waits": [waiting.as_json() for waiting in self.waits],
         }
 
 
@@ -77,7 +80,7 @@ def summarise(trials: Sequence[Trial]) -> RunSummary:
     swept = sweeps(cell.estimate for cell in cells)
     crossovers = tuple(crossover(contrast) for contrast in thread_contrasts(swept))
     answered = tuple(answers(swept, crossovers))
-    return RunSummary(cells, crossovers, tuple(load_contrasts(swept)), answered, remarks(trials))
+    return RunSummary(cells, crossovers, tuple(load_contrasts(swept)), answered, remarks(trials), waits(trials))
 
 
 def _summarise_cell(trials: Sequence[Trial]) -> CellSummary:

@@ -85,6 +85,10 @@ class Platform(Protocol):
         """The keys of `limits` it can check."""
 
     @property
+    def default_limits(self) -> Limits:
+        """What must hold there unless devices.toml says otherwise."""
+
+    @property
     def default_runner(self) -> str:
         """What runs there when nobody says otherwise."""
 
@@ -109,6 +113,9 @@ class Platform(Protocol):
 
     def breach(self, limits: Limits, state: Mapping[str, Any]) -> str | None:
         """Which limit the state breaks, in words; None when all hold."""
+
+    def is_slowed_by_heat(self, facts: Facts) -> bool:
+        """Whether a canary shall tell, before every trial, that the device is back at its pace."""
 
     def fitness(self, facts: Facts) -> tuple[Finding, ...]:
         """What about this device makes its numbers harder to trust."""

@@ -21,6 +21,7 @@ class LinuxPlatform:
 
     name = "linux"
     limits = ("temperature_c_max", "battery_percent_min")
+    default_limits = Limits()
     default_runner = "litert_runner"
     machine_command = ("uname", "-m")
 
@@ -69,6 +70,10 @@ class LinuxPlatform:
         if limits.battery_percent_min is not None and charge is not None and charge < limits.battery_percent_min:
             return f"battery at {charge:g} %, and the limit is {limits.battery_percent_min:g} %"
         return None
+
+    def is_slowed_by_heat(self, facts: Facts) -> bool:
+        """Boards without a fan are; the clock of a virtual machine is not ours to watch."""
+        return facts.virtualisation is None and facts.machine.startswith(("arm", "aarch64"))
 
     def fitness(self, facts: Facts) -> tuple[Finding, ...]:
         findings = []

@@ -51,6 +51,9 @@ class SilentProgress:
     def trial_started(self, slot: Slot, progress: Progress) -> None:
         pass
 
+    def waiting(self, slot: Slot, reason: str) -> None:
+        pass
+
     def trial_done(self, trial: Trial, progress: Progress) -> None:
         pass
 
@@ -67,6 +70,7 @@ class PlainProgress:
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._medians = _Medians()
+        self._waits_told: set[str] = set()
 
     def _line(self, text: str) -> None:
         with suppress(OSError):  # whoever listened may have gone; the run goes on
@@ -80,7 +84,12 @@ class PlainProgress:
             self._line(f"{device}: skipped {_cell_text(trial.cell)}: {trial.reason}")
 
     def trial_started(self, slot: Slot, progress: Progress) -> None:
-        pass
+        self._waits_told.discard(slot.cell.device)
+
+    def waiting(self, slot: Slot, reason: str) -> None:
+        if slot.cell.device not in self._waits_told:
+            self._waits_told.add(slot.cell.device)
+            self._line(f"{slot.cell.device}: waiting: {reason}")
 
     def trial_done(self, trial: Trial, progress: Progress) -> None:
         self._medians.add(trial)
@@ -136,6 +145,10 @@ class LiveProgress:
 
     def trial_started(self, slot: Slot, progress: Progress) -> None:
         self._rows[slot.cell.device] = self._row(slot.cell, progress)
+
+    def waiting(self, slot: Slot, reason: str) -> None:
+        block, bar, _, left = self._rows[slot.cell.device]
+        self._rows[slot.cell.device] = (block, bar, f"waiting: {reason}", left)
 
     def trial_done(self, trial: Trial, progress: Progress) -> None:
         self._medians.add(trial)

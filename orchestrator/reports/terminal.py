@@ -149,6 +149,10 @@ def _show_header(console: Console, record: RunRecord, sessions: Sequence[Session
         console.print(f"{session.device}: {facts_text(session.facts)}")
         for finding in session.findings:
             console.print(Text(f"  {finding.severity}: {finding.reason}", style=_SEVERITY_STYLE[str(finding.severity)]))
+        for wait in (wait for wait in summary.waits if wait.device == session.device):
+            longest = f", {duration_text(wait.longest_s)} at most" if wait.trials > 1 else ""
+            waited = f"waited {duration_text(wait.seconds)} in all before {wait.trials} of {wait.of} trials{longest}"
+            console.print(Text(f"  {waited}, until it was fit", style="dim"))
         ending = "" if session.ending in (None, "done") else f" The work ended early: {session.ending}."
         if ending:
             console.print(Text(ending.strip(), style="yellow"))

@@ -168,3 +168,19 @@ def test_names_that_are_no_text_stay_valid_json(agent: Path, tmp_path: Path) -> 
     Path(os.fsdecode(name)).write_bytes(b"x")
     done = subprocess.run([os.fsencode(agent), b"hash", name], capture_output=True, check=True)
     assert json.loads(done.stdout.decode("utf-8"))["path"].endswith("/\u00ff\u0001\n\u00e9")
+
+
+def test_a_canary_sings(agent: Path) -> None:
+    """The shortest and the middle time of a fixed piece of work, on a CPU of our choice."""
+    allowed = min(os.sched_getaffinity(0))
+    done = subprocess.run([agent, "canary", "--affinity", f"{1 << allowed:x}"], capture_output=True, check=True)
+    said = json.loads(done.stdout)
+    assert 0 < said["unit_ns"] <= said["median_ns"]
+    assert said["units"] >= 16
+
+
+def test_a_canary_that_cannot_be_pinned_says_so(agent: Path) -> None:
+    """A CPU that does not exist is refused by the kernel, and the agent does not run elsewhere instead."""
+    done = subprocess.run([agent, "canary", "--affinity", "8" + "0" * 60], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (71, "")
+    assert "cannot pin to 8000" in done.stderr and "EINVAL" in done.stderr

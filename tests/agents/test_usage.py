@@ -10,8 +10,8 @@ import pytest
 HELP = " (devbench-agent help lists the options)\n"
 
 MISTAKES = {
-    "": "expected a command: run, load, sample, probe, hash or version",
-    "walk": "unknown command walk: expected run, load, sample, probe, hash or version",
+    "": "expected a command: run, load, sample, probe, hash, canary or version",
+    "walk": "unknown command walk: expected run, load, sample, probe, hash, canary or version",
     "run": "run needs a command after --",
     "run --": "run needs a command after --",
     "run true": "unexpected word true: the measured command goes after --",
@@ -44,6 +44,9 @@ MISTAKES = {
     "sample cpu": "unexpected word cpu",
     "sample --sample-ms 0": "sample --sample-ms 0 would do nothing",
     "hash": "hash needs at least one FILE",
+    "canary now": "canary: unexpected word now",
+    "canary --affinity": "--affinity needs a mask in hexadecimal",
+    "canary --affinity xyz": "--affinity needs a mask in hexadecimal",
     "probe now": "probe: unexpected word now",
 }
 

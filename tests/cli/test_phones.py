@@ -12,7 +12,7 @@ from orchestrator.clock import SYSTEM, Deadline
 from tests.cli.conftest import Workplace
 from tests.devices.adb_server import AdbServer
 from tests.devices.fixtures import StartPhone
-from tests.devices.virtual_phone import MID, OLD, VirtualPhone
+from tests.devices.virtual_phone import FLAGSHIP, MID, OLD, VirtualPhone
 
 
 @pytest.fixture
@@ -78,6 +78,41 @@ def test_a_phone_that_is_not_there_delays_no_other(lab: Workplace, adb_server: A
     endings = {device["name"]: device["ending"] for device in done.json["devices"]}
     assert endings["here"] == "done"
     assert endings["gone"].startswith("lost: ")
+
+
+def test_a_hot_phone_is_waited_for(lab: Workplace, adb_server: AdbServer, phone: StartPhone) -> None:
+    """Without a word in devices.toml: throttling is a gate; how long the phone was waited for is told and stored."""
+    began_s, lapse = SYSTEM.monotonic_s(), [1.0]
+    jumped_s = [0.0]
+    one = phone(FLAGSHIP, clock=lambda: jumped_s[0] + lapse[0] * (SYSTEM.monotonic_s() - began_s))
+    one.set_load(dict.fromkeys(range(8), 1.0))
+    jumped_s[0] = 900.0
+    assert one.condition().status >= 2
+    one.set_load({})
+    lapse[0] = 60.0
+    write_fleet(lab, adb_server, hot=one)
+    done = lab.devbench("run", "--plan", write_plan(lab, blocks="1:1"))
+    assert done.status == 0, done.stderr
+    assert "hot: waiting: thermal status" in done.stderr
+    assert "in all before" in done.stdout
+    waited = [trial["metrics"]["cool_down_s"] for trial in lab.exported()]
+    assert max(waited) > 0 and all(trial["evidence"]["cool_down"]["canary_ns"] for trial in lab.exported())
+
+
+def test_a_phone_that_saves_its_battery_is_not_measured(
+    lab: Workplace, adb_server: AdbServer, phone: StartPhone
+) -> None:
+    """Rejected with the reason, after one wait and not one for each trial."""
+    one = phone()
+    one.set_state("settings/global/low_power", "1")
+    write_fleet(lab, adb_server, one=one)
+    plan = write_plan(lab)
+    plan.write_text(plan.read_text().replace("[conditions]", '[conditions]\ncool_down_max = "1s"'))
+    done = lab.devbench("run", "--plan", plan, "--json")
+    assert done.status == 5, done.stderr
+    reasons = {trial["reason"] for trial in lab.exported() if trial["outcome"] == "rejected"}
+    assert reasons == {"battery saver is on, and limits.low_power_mode says false"}
+    assert [trial["metrics"].get("cool_down_s", 0) > 0 for trial in lab.exported()].count(True) == 1
 
 
 def test_one_phone_under_two_serials_is_measured_once(lab: Workplace, adb_server: AdbServer, phone: StartPhone) -> None:

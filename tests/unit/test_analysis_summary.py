@@ -37,7 +37,7 @@ def test_json_is_complete() -> None:
     """Every section has its fields, in plain types."""
     truth = {(n, load): 1000.0 / n for n in (1, 2) for load in ("idle", "app")}
     content = as_plain_json(make_grid(truth, blocks=6, rng=np.random.default_rng(1)))
-    assert set(content) == {"cells", "speedups", "load_sensitivity", "crossover", "answers", "remarks"}
+    assert set(content) == {"cells", "speedups", "load_sensitivity", "crossover", "answers", "remarks", "waits"}
     assert {frozenset(cell) for cell in content["cells"]} == {frozenset(CELL_KEYS)}
     assert set(content["cells"][0]["latency_us"]) == {"p50", "mean", "p95"}
     assert set(content["cells"][0]["latency_us"]["p50"]) == {"value", "low", "high", "n", "note"}
@@ -81,8 +81,8 @@ def test_summary_does_not_depend_on_the_order_of_trials() -> None:
 
 def test_no_trials_give_an_empty_summary() -> None:
     """Nothing in, nothing out."""
-    empty = {"cells": [], "speedups": [], "load_sensitivity": [], "crossover": [], "answers": [], "remarks": []}
-    assert as_plain_json([]) == empty
+    sections = ("cells", "speedups", "load_sensitivity", "crossover", "answers", "remarks", "waits")
+    assert as_plain_json([]) == {section: [] for section in sections}
 
 
 def test_one_trial_gives_a_value_and_no_claim() -> None:

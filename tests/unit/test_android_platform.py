@@ -253,6 +253,27 @@ class TestLimits:
         assert ANDROID.breach(self.LIMITS, state) == words
         assert ANDROID.breach(Limits(), state) is None
 
+    @pytest.mark.parametrize(
+        ("limits", "state", "words"),
+        [
+            (Limits(charging=False), {"charging": True}, "the battery is charging, and limits.charging says false"),
+            (Limits(charging=True), {"charging": False}, "the battery is not charging, and limits.charging says true"),
+            (Limits(charging=True), {"charging": True}, None),
+            (Limits(charging=True), {"charging": None}, None),
+            (
+                ANDROID.default_limits,
+                {"low_power_mode": True},
+                "battery saver is on, and limits.low_power_mode says false",
+            ),
+            (ANDROID.default_limits, {"low_power_mode": False, "thermal_status": 1}, None),
+            (ANDROID.default_limits, {"thermal_status": 2}, "thermal status 2 (moderate), and the limit is 1 (light)"),
+            (Limits(low_power_mode=True).over(ANDROID.default_limits), {"low_power_mode": True}, None),
+        ],
+    )
+    def test_charger_and_battery_saver(self, limits: Limits, state: Mapping[str, Any], words: str | None) -> None:
+        """Battery saver and real throttling are gates on every phone, unless devices.toml says otherwise."""
+        assert ANDROID.breach(limits, state) == words
+
 
 class TestFitness:
     def test_an_ordinary_phone(self) -> None:

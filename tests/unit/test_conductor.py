@@ -77,7 +77,9 @@ def test_a_hot_device_is_left_to_cool(tmp_path: Path, sensor: Path) -> None:
     conductor.close()
     assert trial.outcome == Outcome.MEASURED, trial.reason
     assert int(sensor.read_text()) == 75_000
-    assert clock.slept_s == pytest.approx(6.0)
+    assert clock.slept_s == pytest.approx(7.0)
+    assert trial.metrics["cool_down_s"] >= 7.0
+    assert [finding.rule for finding in trial.findings if finding.rule == "cool-down"] == ["cool-down"]
 
 
 def test_a_device_that_stays_hot_is_rejected(tmp_path: Path, sensor: Path) -> None:
@@ -153,3 +155,20 @@ def test_a_process_that_ended_is_never_signalled_again() -> None:
     finally:
         os.killpg = original
     assert killed == []
+
+
+def test_a_canary_goes_before_a_trial_where_it_is_asked_for(tmp_path: Path) -> None:
+    """Its pace and its best pace are evidence of the trial; by default a virtual machine or a fast host has none."""
+    device = Device("here", "local", workdir=str(tmp_path / "device"))
+    files = Files(models={sha256(TINY): TINY}, load_models={})
+    paces = {}
+    for wanted in ("on", "off"):
+        conductor = Conductor(
+            device, measure=QUICK, conditions=Conditions(canary=wanted, canary_slack=0.9), files=files
+        )
+        conductor.use_runner("litert_runner", LITERT_RUNNER.files("", conductor.facts.machine))
+        trial, _ = conductor.conduct(a_slot(), run="r", session="s", stopped=lambda: False)
+        conductor.close()
+        paces[wanted] = trial.evidence["cool_down"]
+    assert paces["on"]["canary_ns"] >= paces["on"]["canary_best_ns"] > 0
+    assert paces["off"]["canary_ns"] is None

@@ -11,7 +11,7 @@ import pytest
 
 from orchestrator.agent_lines import LineReader, Report
 from orchestrator.evidence import judge
-from orchestrator.evidence_terms import Asked
+from orchestrator.evidence_terms import Asked, Readiness
 from orchestrator.fleet import Limits
 from orchestrator.plan import Conditions, Measure
 from orchestrator.platforms.base import Hold
@@ -450,6 +450,30 @@ class TestHolds:
         """The trial counts; the device is no longer as it was found."""
         assert self.held().closing(holds_restored=False).findings == {
             "hold-not-restored": (Severity.WARN, "a held setting could not be put back")
+        }
+
+
+class TestCoolDown:
+    def ready(self, **readiness: Any) -> Scene:
+        altered = scene()
+        altered.asked = replace(altered.asked, readiness=Readiness({}, canary_slack=0.1, **readiness))
+        return altered
+
+    def test_a_wait_is_told(self) -> None:
+        """How long, and for what; the trial counts."""
+        assert self.ready(waited_s=12.4, waited_for="too hot").findings == {
+            "cool-down": (Severity.NOTE, "waited 12 s before the trial: too hot")
+        }
+
+    def test_a_canary_within_its_slack_says_nothing(self) -> None:
+        """Nor does a device that has none."""
+        assert self.ready(canary_ns=1099, canary_best_ns=1000).findings == {}
+        assert self.ready().findings == {}
+
+    def test_a_device_below_its_best_pace_is_a_warning(self) -> None:
+        """The trial counts, and whoever reads it knows that the clock was held down."""
+        assert self.ready(canary_ns=1300, canary_best_ns=1000).findings == {
+            "not-cool": (Severity.WARN, "a canary probe took 30 % longer than at its best in this session")
         }
 
 

@@ -56,7 +56,12 @@ def test_every_key_is_read() -> None:
     runner = "litert_runner:zero-copy"
     delegates = ["xnnpack", "cpu"]
     tags = ["lab", "slow"]
-    limits = { temperature_c_max = 60, battery_percent_min = 30.5, thermal_status_max = 2 }
+    [device.limits]
+    temperature_c_max = 60
+    battery_percent_min = 30.5
+    thermal_status_max = 2
+    charging = false
+    low_power_mode = true
     """
     assert fleet(content).devices == (
         Device(
@@ -68,7 +73,7 @@ def test_every_key_is_read() -> None:
             runner="litert_runner:zero-copy",
             delegates=("xnnpack", "cpu"),
             tags=("lab", "slow"),
-            limits=Limits(60.0, 30.5, 2),
+            limits=Limits(60.0, 30.5, 2, charging=False, low_power_mode=True),
         ),
     )
 

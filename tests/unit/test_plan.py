@@ -80,6 +80,9 @@ class TestReading:
         load_placement = "same-group"
         load_tolerance_points = 5
         other_cpu_percent_max = 0
+        canary = "off"
+        canary_slack = "20%"
+        cool_down_max = "5m"
         [collect]
         profile = true
         trace = true
@@ -95,7 +98,13 @@ class TestReading:
             ),
             measure=Measure(10, 20, 0.05, 0, 1, 2, 3, 4, 50, 0, 90.0, 7200.0, 0, 9, "in.npz"),
             conditions=Conditions(
-                "performance", load_placement="same-group", load_tolerance_points=5.0, other_cpu_percent_max=0.0
+                "performance",
+                load_placement="same-group",
+                load_tolerance_points=5.0,
+                other_cpu_percent_max=0.0,
+                canary="off",
+                canary_slack=0.2,
+                cool_down_max_s=300.0,
             ),
             collect=Collect(profile=True, trace=True),
         )
