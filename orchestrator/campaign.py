@@ -16,6 +16,7 @@ from orchestrator import registry
 from orchestrator.clock import SYSTEM, Deadline, timestamp
 from orchestrator.conductor import Conductor, runner_trouble
 from orchestrator.content_hash import sha256
+from orchestrator.cool_down import Pace
 from orchestrator.device_lock import device_lock
 from orchestrator.errors import DevbenchError, Interrupted, StoreError, during
 from orchestrator.fleet import Device
@@ -140,6 +141,7 @@ class _DeviceWork:
         self._tally = Tally(shared.prepared.plan.measure)
         self._cells: list[Cell] = []
         self._conductor: Conductor | None = None
+        self._pace = Pace()
         self._runner_files: dict[str, Mapping[str, Path]] = {}
         self._has_session = False
 
@@ -196,6 +198,7 @@ class _DeviceWork:
             conditions=prepared.plan.conditions,
             files=prepared.inventory.files(),
             lock=self._lock,
+            pace=self._pace,
         )
         for name, files in self._runner_files.items():
             self._conductor.use_runner(name, files)

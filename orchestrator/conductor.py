@@ -12,7 +12,7 @@ from orchestrator import registry, telemetry
 from orchestrator.agent import Trialling
 from orchestrator.agent_lines import Report
 from orchestrator.clock import SYSTEM, Clock, Deadline, timestamp
-from orchestrator.cool_down import CoolDown, Look
+from orchestrator.cool_down import CoolDown, Look, Pace
 from orchestrator.deploy import Deployment
 from orchestrator.errors import DevbenchError, DeviceUnfit, HostError, Interrupted, StoreError, UsageError, during
 from orchestrator.evidence import judge
@@ -52,9 +52,11 @@ class Conductor:
         conditions: Conditions,
         files: Files,
         lock: Callable[[str], AbstractContextManager[None]] | None = None,
+        pace: Pace | None = None,
         clock: Clock = SYSTEM,
     ) -> None:
-        """`lock` is asked for the hardware behind the address, before anything on the device is changed."""
+        """`lock` is asked for the hardware behind the address, before anything on the device is changed; `pace` is what
+        is remembered of its canary."""
         self.device = device
         self._measure = measure
         self._conditions = conditions
@@ -88,6 +90,7 @@ class Conductor:
             limits=self._limits,
             slack=conditions.canary_slack,
             cap_s=conditions.cool_down_max_s,
+            pace=pace or Pace(),
             clock=clock,
         )
         self.findings: tuple[Finding, ...] = (

@@ -23,8 +23,21 @@ class Look:
     canary_ns: int | None = None
 
 
+@dataclass
+class Pace:
+    """What is remembered of a device's canary over a session, broken connections included."""
+
+    best_ns: int | None = None
+    level_ns: int | None = None
+    """The pace it is held to: its best, or what it settled at when waiting did not help."""
+
+    def note(self, canary_ns: int) -> None:
+        self.best_ns = min(self.best_ns or canary_ns, canary_ns)
+        self.level_ns = min(self.level_ns or canary_ns, canary_ns)
+
+
 class CoolDown:
-    """The waiting before the trials of one session. It remembers the canary's best pace, and what waiting was worth.
+    """The waiting before the trials of one session.
 
     A wait ends when the device is fit, or at its cap. After a wait in vain a limit that stays broken costs no second
     wait, and the canary's pace counts as the new level: a phone that has settled at a lower clock is measured there,
@@ -39,6 +52,7 @@ class CoolDown:
         limits: Limits,
         slack: float,
         cap_s: float,
+        pace: Pace,
         clock: Clock,
     ) -> None:
         """`slack` is how much longer than at its level the canary may take; half of it ends a wait."""
@@ -48,8 +62,7 @@ class CoolDown:
         self._slack = slack
         self._cap_s = cap_s
         self._clock = clock
-        self._best_ns: int | None = None
-        self._level_ns: int | None = None
+        self._pace = pace
         self._waited_in_vain = False
 
     def wait(self, stopped: Callable[[], bool], waiting: Callable[[str], None]) -> Readiness:
@@ -68,28 +81,27 @@ class CoolDown:
             obstacle = self._obstacle(look, _with_margin(self._limits), self._slack / 2)
         self._waited_in_vain = obstacle is not None
         if obstacle and look.canary_ns:
-            self._level_ns = look.canary_ns
+            self._pace.level_ns = look.canary_ns
         return Readiness(
             state=look.state,
             waited_s=round(self._clock.monotonic_s() - began_s, 1) if slept else 0.0,
             waited_for=first if slept else None,
             canary_ns=look.canary_ns,
-            canary_best_ns=self._best_ns,
+            canary_best_ns=self._pace.best_ns,
             canary_slack=self._slack,
         )
 
     def _observe(self) -> Look:
         look = self._look()
         if look.canary_ns:
-            self._best_ns = min(self._best_ns or look.canary_ns, look.canary_ns)
-            self._level_ns = min(self._level_ns or look.canary_ns, look.canary_ns)
+            self._pace.note(look.canary_ns)
         return look
 
     def _obstacle(self, look: Look, limits: Limits, slack: float) -> str | None:
         broken = self._breach(limits, look.state)
-        if broken or not look.canary_ns or not self._level_ns:
+        if broken or not look.canary_ns or not self._pace.level_ns:
             return broken
-        slower = look.canary_ns / self._level_ns - 1.0
+        slower = look.canary_ns / self._pace.level_ns - 1.0
         return f"a canary probe takes {100 * slower:.0f} % longer than before" if slower > slack else None
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from orchestrator.analysis.waiting import waits
 from orchestrator.clock import SystemClock
-from orchestrator.cool_down import CoolDown, Look
+from orchestrator.cool_down import CoolDown, Look, Pace
 from orchestrator.evidence_terms import Readiness
 from orchestrator.fleet import Limits
 
@@ -49,8 +49,9 @@ class Waiter:
         self.clock = ScriptedClock()
         self.told: list[str] = []
         self._looks: Iterator[Look] = chain(looks, repeat(looks[-1]))
+        self.pace = Pace()
         self._cool_down = CoolDown(
-            lambda: next(self._looks), breach, limits=limits, slack=0.1, cap_s=cap_s, clock=self.clock
+            lambda: next(self._looks), breach, limits=limits, slack=0.1, cap_s=cap_s, pace=self.pace, clock=self.clock
         )
 
     def wait(self, *, stopped_after: int = 1000) -> Readiness:
