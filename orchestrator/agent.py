@@ -98,6 +98,8 @@ def _arguments(trialling: Trialling) -> list[str]:
     arguments += ["--heartbeat-s", f"{HEARTBEAT_S:g}"]
     if trialling.affinity:
         arguments += ["--affinity", trialling.affinity]
+    if trialling.command.grace_ms:
+        arguments += ["--grace-ms", str(trialling.command.grace_ms)]
     for hold in trialling.holds:
         arguments += ["--hold", f"{hold.path}={hold.value}"]
     for key, value in sorted(trialling.command.env.items()):

@@ -1,4 +1,4 @@
-"""The host's cache of `benchmark_model` builds: kept by hash, listed by name, told apart by what they are."""
+"""The host's cache of `benchmark_model` builds, programs and APKs: kept by hash, told apart by what they are."""
 
 from __future__ import annotations
 
@@ -20,14 +20,22 @@ from orchestrator.clock import SYSTEM, timestamp
 from orchestrator.content_hash import sha256
 from orchestrator.errors import HostError, UsageError
 from orchestrator.runners.benchmark_model import BenchmarkModel
+from orchestrator.runners.benchmark_model_apk import read_apk
 from orchestrator.runners.benchmark_model_fingerprint import Elf, machine_name, read_elf, read_fingerprint
 from orchestrator.runners.benchmark_model_flags import Fingerprint, Program
 from orchestrator.whole_files import write_whole, written_whole
 
 _SCHEMA, _VERSION = "devbench.binaries", 1
-_FILE = "benchmark_model"
+PROGRAM, APP = "program", "app"
+"""The forms of a build: what a shell runs, and what Android installs."""
+_RUNNERS = {PROGRAM: "benchmark_model", APP: "benchmark_app"}
+_FILES = {PROGRAM: "benchmark_model", APP: "benchmark_app.apk"}
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?")
-_GET_ONE = "`devbench binaries add FILE` adds a build, `devbench binaries fetch VERSION PLATFORM` gets a published one"
+_GET_ONE = {
+    PROGRAM: "`devbench binaries add FILE` adds a build, "
+    "`devbench binaries fetch VERSION PLATFORM` gets a published one",
+    APP: "`devbench binaries add FILE.apk` adds one, `devbench binaries fetch tf-nightly-app android-arm64` gets one",
+}
 
 
 def default_folder() -> Path:
@@ -50,6 +58,17 @@ class Binary:
     added_at: str
     source: str
     flags: tuple[str, ...]
+    form: str = PROGRAM
+
+    @property
+    def runner(self) -> str:
+        """What to write in a plan to have it run."""
+        return f"{_RUNNERS[self.form]}:{self.name}"
+
+    @property
+    def machines(self) -> set[str]:
+        """An APK may be for several."""
+        return set(self.machine.split(","))
 
     @property
     def abi(self) -> str:
@@ -62,6 +81,7 @@ class Binary:
     def as_json(self) -> dict[str, Any]:
         return {
             "name": self.name,
+            "form": self.form,
             "program": str(self.program),
             "release": self.fingerprint.release,
             "abi": self.abi,
@@ -78,15 +98,18 @@ class Binary:
     def from_json(cls, content: Mapping[str, Any]) -> Binary:
         texts = {key: str(content[key]) for key in ("name", "machine", "system", "sha256", "added_at", "source")}
         flags = tuple(str(flag) for flag in content["flags"])
-        return cls(program=Program(content["program"]), size=int(content["size"]), flags=flags, **texts)
+        form = str(content.get("form", PROGRAM))  # an index from before there were APKs has none
+        return cls(program=Program(content["program"]), size=int(content["size"]), flags=flags, form=form, **texts)
 
 
 class Binaries:
-    """The cache in a folder, or in the default one. `project` is the folder whose lock file is obeyed."""
+    """The cache in a folder, or in the default one. `project` is the folder whose lock file is obeyed, `form` what is
+    found by name: a program and an APK may share one."""
 
-    def __init__(self, folder: Path | None = None, project: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, project: Path | None = None, form: str = PROGRAM) -> None:
         self._folder = folder
         self._project = project
+        self._form = form
 
     @property
     def folder(self) -> Path:
@@ -116,10 +139,10 @@ class Binaries:
         return sorted(found, key=lambda binary: binary.added_at, reverse=True)
 
     def names(self) -> Sequence[str]:
-        return sorted({binary.name for binary in self.all()})
+        return sorted({binary.name for binary in self.all() if binary.form == self._form})
 
     def path(self, binary: Binary) -> Path:
-        return self.folder / "blobs" / binary.sha256 / _FILE
+        return self.folder / "blobs" / binary.sha256 / _FILES[binary.form]
 
     def fingerprint(self, digest: str | None) -> Fingerprint:
         """What the build of this hash is."""
@@ -127,7 +150,7 @@ class Binaries:
             if binary.sha256 == digest:
                 return binary.fingerprint
         raise HostError(
-            f"the cache {self.folder} does not know the benchmark_model {(digest or 'of no hash')[:12]}",
+            f"the cache {self.folder} does not know the {_RUNNERS[self._form]} {(digest or 'of no hash')[:12]}",
             remedy="add that build again with `devbench binaries add FILE`; a run keeps it in its store under blobs",
         )
 
@@ -135,13 +158,13 @@ class Binaries:
 
     def find(self, name: str, machine: str) -> Path:
         """The build of that name, or without one the newest, for such a machine, whole and as locked."""
-        wanted, known = machine_name(machine), self.all()
+        wanted, known = machine_name(machine), [binary for binary in self.all() if binary.form == self._form]
         named = [binary for binary in known if binary.name == name] if name else known
         if not named:
             raise self._no_such(name, known)
-        fitting = [binary for binary in named if binary.machine == wanted]
+        fitting = [binary for binary in named if wanted in binary.machines]
         if not fitting:
-            raise _wrong_abi(name, machine, named)
+            raise self._wrong_abi(name, machine, named)
         systems = {binary.system for binary in fitting} - {"any"}
         if len(systems) > 1:
             listed = ", ".join(f"{binary.name} ({binary.system})" for binary in fitting)
@@ -154,8 +177,15 @@ class Binaries:
     def _no_such(self, name: str, known: Sequence[Binary]) -> HostError:
         if name and known:
             names = ", ".join(sorted({binary.name for binary in known}))
-            return HostError(f'no binary "{name}" in {self.folder}', remedy=f"there are: {names}; {_GET_ONE}")
-        return HostError(f"no build of benchmark_model in {self.folder}", remedy=_GET_ONE)
+            return HostError(
+                f'no binary "{name}" in {self.folder}', remedy=f"there are: {names}; {_GET_ONE[self._form]}"
+            )
+        return HostError(f"no build of {_RUNNERS[self._form]} in {self.folder}", remedy=_GET_ONE[self._form])
+
+    def _wrong_abi(self, name: str, machine: str, named: Sequence[Binary]) -> HostError:
+        built = ", ".join(dict.fromkeys(f"{binary.abi} ({binary.system})" for binary in named))
+        what = f'the binary "{name}" is' if name else f"the builds of {_RUNNERS[self._form]} in the cache are"
+        return HostError(f"{what} for {built}, and the device is {machine}", remedy=_GET_ONE[self._form])
 
     def _checked(self, binary: Binary) -> Path:
         path = self.path(binary)
@@ -187,7 +217,7 @@ class Binaries:
             # Copied first and looked at then: what is examined is what will be pushed.
             with source.open("rb") as content, written_whole(arriving, mode=0o755) as out:
                 shutil.copyfileobj(content, out, 1 << 20)
-            elf, fingerprint = examine(arriving, str(source))
+            form, elf, fingerprint = examine(arriving, str(source))
             binary = Binary(
                 name=name or _default_name(source, elf, fingerprint),
                 program=fingerprint.program,
@@ -198,6 +228,7 @@ class Binaries:
                 added_at=timestamp(SYSTEM.now()),
                 source=origin or str(source.resolve()),
                 flags=tuple(sorted(fingerprint.flags)),
+                form=form,
             )
             with self._alone():
                 return self._enter(binary, arriving)
@@ -220,8 +251,7 @@ class Binaries:
     def _enter(self, binary: Binary, arriving: Path) -> Binary:
         """Give the file its place, then the index its entry: an entry without a file would be a lie."""
         known = self.all()
-        place = (binary.name, binary.machine, binary.system)
-        same = next((other for other in known if (other.name, other.machine, other.system) == place), None)
+        same = next((other for other in known if _share_a_place(other, binary)), None)
         if same and same.sha256 != binary.sha256:
             raise UsageError(
                 f'"{binary.name}" is already another build for {binary.abi} ({same.sha256[:12]})',
@@ -237,13 +267,23 @@ class Binaries:
         return binary
 
 
-def examine(path: Path, origin: str) -> tuple[Elf, Fingerprint]:
-    """What a file is, without running it; UsageError, naming where it came from, when it is no benchmark_model."""
+def _share_a_place(one: Binary, other: Binary) -> bool:
+    """Whether a plan could mean either by one name on one device."""
+    is_alike = (one.name, one.system, one.form) == (other.name, other.system, other.form)
+    return is_alike and bool(one.machines & other.machines)
+
+
+def examine(path: Path, origin: str) -> tuple[str, Elf, Fingerprint]:
+    """The form of a file, where it runs and what it is, without running it; UsageError, naming where it came from,
+    when it is no benchmark_model."""
     try:
         if path.stat().st_size == 0:
             raise ValueError("an empty file")
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            return read_elf(content), read_fingerprint(content)
+            if content[:2] != b"PK":
+                return PROGRAM, read_elf(content), read_fingerprint(content)
+        apk = read_apk(path)
+        return APP, apk.elf, apk.fingerprint
     except ValueError as error:
         raise UsageError(
             f"{origin} is {error}", remedy="give a build of TFLite's benchmark_model for Linux or Android"
@@ -259,12 +299,6 @@ def _default_name(source: Path, elf: Elf, fingerprint: Fingerprint) -> str:
     """The file's own name, as far as it tells it from others; otherwise what it is."""
     stem = re.sub(r"[^a-z0-9]+", "-", source.name.lower().replace("benchmark_model", "")).strip("-")
     return stem[:64].strip("-") or re.sub(r"[^a-z0-9]+", "-", f"{fingerprint.program}-{elf.system}-{elf.machine}")
-
-
-def _wrong_abi(name: str, machine: str, named: Sequence[Binary]) -> HostError:
-    built = ", ".join(dict.fromkeys(f"{binary.abi} ({binary.system})" for binary in named))
-    what = f'the binary "{name}" is' if name else "the builds of benchmark_model in the cache are"
-    return HostError(f"{what} for {built}, and the device is {machine}", remedy=_GET_ONE)
 
 
 BENCHMARK_MODEL = BenchmarkModel(Binaries())

@@ -16,7 +16,7 @@ from orchestrator.cool_down import CoolDown, Look, Pace
 from orchestrator.deploy import Deployment
 from orchestrator.errors import DevbenchError, DeviceUnfit, HostError, Interrupted, StoreError, UsageError, during
 from orchestrator.evidence import judge
-from orchestrator.evidence_terms import Asked
+from orchestrator.evidence_terms import Asked, process_elsewhere
 from orchestrator.fleet import Device, Limits
 from orchestrator.plan import Conditions, Measure
 from orchestrator.platforms.base import Facts, Platform
@@ -178,7 +178,7 @@ class Conductor:
             samples_us=reading.samples_us,
             warmup_us=reading.warmup_us,
             summary=reading.summary,
-            metrics=dict(reading.metrics) | _child_metrics(report) | {"cool_down_s": readiness.waited_s},
+            metrics=_child_metrics(report, reading) | dict(reading.metrics) | {"cool_down_s": readiness.waited_s},
             telemetry=telemetry.columns(report),
             evidence=_evidence(trialling, report, reading)
             | {"states": [dict(state) for state in states], "cool_down": readiness.as_json()},
@@ -272,8 +272,10 @@ def runner_trouble(device: Device, error: RunnerError) -> DevbenchError:
     return DeviceUnfit(error.message, remedy=error.remedy)
 
 
-def _child_metrics(report: Report) -> dict[str, Any]:
-    """What the kernel counted for the child."""
+def _child_metrics(report: Report, reading: Reading) -> dict[str, Any]:
+    """What the kernel counted for the child, where that is what inferred."""
+    if process_elsewhere(reading) is not None:
+        return {}
     closing = report.closing
     names = ("wall_ns", "user_ns", "system_ns", "maxrss_kb", "major_faults", "involuntary_switches")
     return {f"process_{name}": closing[name] for name in names if closing.get(name) is not None}

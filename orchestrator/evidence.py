@@ -7,7 +7,16 @@ from typing import Any
 
 from orchestrator.agent_lines import Report
 from orchestrator.evidence_conditions import CONDITION_RULES
-from orchestrator.evidence_terms import Asked, fail, reject, unverified, warn
+from orchestrator.evidence_terms import (
+    Asked,
+    fail,
+    mask_seen,
+    process_elsewhere,
+    reject,
+    threads_seen,
+    unverified,
+    warn,
+)
 from orchestrator.evidence_words import WORD_RULES
 from orchestrator.runners.base import Reading
 from orchestrator.trial import Finding, Outcome, Severity
@@ -160,7 +169,7 @@ def _threads(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding
             f"{_counted(asked.cell.threads)} asked for, and the runtime uses {used}",
             "this runtime ignores the thread count: use another version",
         )
-    seen = (report.closing.get("threads") or {}).get("max")
+    seen = threads_seen(report, reading)
     looked_ns = _LOOKS_NEEDED * 1e6 * asked.measure.sample_ms
     lasted_ns = reading.metrics.get("steady_wall_ns") or 0
     if seen is not None and seen < after and 0 < looked_ns <= lasted_ns:
@@ -173,7 +182,7 @@ def _counted(threads: int) -> str:
 
 def _confinement(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding]:
     """Whoever started devbench may have confined it, and with it everything it starts, to a few CPUs."""
-    seen = report.started.get("affinity") if asked.affinity_mask is None else None
+    seen = mask_seen(report, reading) if asked.affinity_mask is None else None
     cpus = int(seen, 16).bit_count() if seen else None
     if cpus is not None and cpus < asked.cell.threads:
         yield reject(
@@ -185,6 +194,9 @@ def _confinement(asked: Asked, report: Report, reading: Reading) -> Iterator[Fin
 
 def _affinity(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding]:
     if asked.affinity_mask is None:
+        return
+    if process_elsewhere(reading) is not None:
+        yield reject("affinity", "the agent's mask does not reach the process that infers", "leave affinity out")
         return
     if report.started.get("affinity") is None:
         yield reject(

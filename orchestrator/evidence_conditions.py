@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from orchestrator import telemetry
 from orchestrator.agent_lines import Report
-from orchestrator.evidence_terms import Asked, note, reject, warn
+from orchestrator.evidence_terms import Asked, note, process_elsewhere, reject, unverified, warn
 from orchestrator.runners.base import Reading
 from orchestrator.trial import Finding
 
@@ -120,13 +121,28 @@ def _limits(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding]
             yield warn(f"{limit}-unread", f"{limit} is set, and {sensor} can be read", "remove the limit")
 
 
+def _usage(report: Report, reading: Reading) -> telemetry.Usage | None:
+    """CPU use while the child ran; a process that infers elsewhere is none of the other programs."""
+    used, process = telemetry.usage(report), process_elsewhere(reading)
+    if used is None or process is None:
+        return used
+    ticks = process.get("cpu_ticks")
+    own = ticks / float(report.header.get("tick_hz") or 100) / used.wall_s if ticks is not None else None
+    return replace(used, child=None if own is None or used.child is None else used.child + own)
+
+
 def _neighbours(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding]:
-    used = telemetry.usage(report)
+    used = _usage(report, reading)
     if used is None or used.wall_s < _USAGE_NEEDED_S:
         return
     limit = asked.conditions.other_cpu_percent_max
+    is_elsewhere = process_elsewhere(reading) is not None
     if limit is None:
-        limit = max(_OTHER_PERCENT_OF_ONE, _OTHER_PERCENT_OF_ALL * len(report.header.get("cpus") or []))
+        # To start an app, Android works itself, and no one can tell how much: only a limit of the plan's rejects.
+        by_default = max(_OTHER_PERCENT_OF_ONE, _OTHER_PERCENT_OF_ALL * len(report.header.get("cpus") or []))
+        limit = float("inf") if is_elsewhere else by_default
+    if used.other is None and is_elsewhere:
+        yield unverified("other-cpu", "the app's own CPU time could not be read, so that of others is not known")
     if used.other is not None and 100.0 * used.other > limit:
         yield reject(
             "other-cpu",

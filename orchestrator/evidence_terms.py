@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from orchestrator.agent_lines import Report
 from orchestrator.fleet import Limits
 from orchestrator.plan import Conditions, Measure
 from orchestrator.platforms.base import Hold
+from orchestrator.runners.base import Reading
 from orchestrator.trial import Cell, Finding, Severity
 
 
@@ -78,3 +80,28 @@ def warn(rule: str, reason: str, remedy: str) -> Finding:
 
 def unverified(what: str, reason: str) -> Finding:
     return warn(f"{what}-unverified", reason, "use a runner that reports it, or trust the number less")
+
+
+# What the kernel shows of the process that inferred: the agent's child, or another that the child only drives.
+
+
+def process_elsewhere(reading: Reading) -> Mapping[str, Any] | None:
+    """What the runner saw of the process that inferred; None where that is the agent's child itself."""
+    process: Mapping[str, Any] | None = reading.observed.get("process")
+    return process
+
+
+def threads_seen(report: Report, reading: Reading) -> int | None:
+    """The most threads it had at once."""
+    process = process_elsewhere(reading)
+    seen: int | None = (
+        (report.closing.get("threads") or {}).get("max") if process is None else process.get("threads_max")
+    )
+    return seen
+
+
+def mask_seen(report: Report, reading: Reading) -> str | None:
+    """The CPUs it might run on."""
+    process = process_elsewhere(reading)
+    seen: str | None = (report.started if process is None else process).get("affinity")
+    return seen

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from orchestrator.agent_lines import Report
-from orchestrator.evidence_terms import Asked, reject, warn
+from orchestrator.evidence_terms import Asked, process_elsewhere, reject, threads_seen, warn
 from orchestrator.runners.base import Reading
 from orchestrator.trial import Finding
 
 _LOOKS_NEEDED = 3
+_BACKGROUND = ("background", "system-background", "restricted")
+"""Android's cpusets for what is not on the screen."""
 
 
 def _flags(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding]:
@@ -53,7 +55,7 @@ def _threads(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding
         return
     if echo != wanted:
         yield reject("threads", f"{wanted} threads were asked for, and the tool speaks of {echo}", "see the log")
-    seen = (report.closing.get("threads") or {}).get("max")
+    seen = threads_seen(report, reading)
     has_looked = (report.closing.get("wall_ns") or 0) >= _LOOKS_NEEDED * 1e6 * asked.measure.sample_ms > 0
     if asked.cell.delegate == "xnnpack" and seen is not None and seen < wanted and has_looked:
         yield reject(
@@ -63,4 +65,15 @@ def _threads(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding
         )
 
 
-WORD_RULES = (_flags, _delegate, _threads)
+def _foreground(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding]:
+    """An app that Android holds for a background one gets other cores and less of them."""
+    cpuset = (process_elsewhere(reading) or {}).get("cpuset") or ""
+    if cpuset.rpartition("/")[2] in _BACKGROUND:
+        yield reject(
+            "foreground",
+            f"the app ran in the background (cpuset {cpuset})",
+            'wake and unlock the phone: screen = "on" under [conditions]',
+        )
+
+
+WORD_RULES = (_flags, _delegate, _threads, _foreground)

@@ -21,6 +21,7 @@ from orchestrator.load import parse_load
 from orchestrator.model import Model
 from orchestrator.model_files import find_models
 from orchestrator.plan import Plan, plan_from_json
+from orchestrator.runners.base import inputs_refused
 from orchestrator.store import RunRecord, Store
 from orchestrator.trial import Cell
 
@@ -88,7 +89,8 @@ def prepare(plan: Plan, devices: Sequence[Device]) -> Prepared:
     for device in devices:
         platform_of(device)
         for name in prepared.runner_names(device):
-            registry.runner(name)
+            if not registry.runner(name).takes_inputs and plan.measure.inputs is not None:
+                raise inputs_refused(name)
         cores = registry.transport(device.transport).cores(device)
         prepared.grid(device, cores, dict.fromkeys(prepared.runner_names(device)))
     return prepared

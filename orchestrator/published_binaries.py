@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from orchestrator.binaries import Binaries, Binary, examine
+from orchestrator.binaries import APP, PROGRAM, Binaries, Binary, examine
 from orchestrator.binary_lock import LOCK, Locked, add_to_lock, read_lock
 from orchestrator.clock import Deadline
 from orchestrator.content_hash import sha256
@@ -38,14 +38,16 @@ class Publication:
     path: str
     platforms: Mapping[str, str]
     """Our names of platforms, and what they are called there."""
+    form: str = PROGRAM
 
 
+_NIGHTLY = "tensorflow-nightly-public/prod/tensorflow/release/lite/tools/nightly/latest"
 PUBLICATIONS = (
     # There is no archive of releases for the Interpreter program: only what is newest.
     Publication(
         Program.INTERPRETER,
         re.compile("tf-nightly"),
-        "tensorflow-nightly-public/prod/tensorflow/release/lite/tools/nightly/latest/{platform}_benchmark_model",
+        f"{_NIGHTLY}/{{platform}}_benchmark_model",
         {
             "android-arm64": "android_aarch64",
             "android-arm": "android_arm",
@@ -53,6 +55,13 @@ PUBLICATIONS = (
             "linux-arm64": "linux_aarch64",
             "linux-arm": "linux_arm",
         },
+    ),
+    Publication(
+        Program.INTERPRETER,
+        re.compile("tf-nightly-app"),
+        f"{_NIGHTLY}/{{platform}}_benchmark_model.apk",
+        {"android-arm64": "android_aarch64", "android-arm": "android_arm"},
+        APP,
     ),
     Publication(
         Program.COMPILED_MODEL,
@@ -72,6 +81,7 @@ class Wanted:
     platform: str
     program: Program
     url: str
+    form: str = PROGRAM
 
     @property
     def key(self) -> str:
@@ -103,10 +113,11 @@ def published(version: str, platform: str) -> Wanted:
                 )
             base = (os.environ.get("DEVBENCH_BINARIES_URL") or BASE).rstrip("/")
             path = publication.path.format(version=version, platform=publication.platforms[spelled])
-            return Wanted(version, spelled, publication.program, f"{base}/{path}")
+            return Wanted(version, spelled, publication.program, f"{base}/{path}", publication.form)
     raise UsageError(
         f'"{version}" is no published version',
-        remedy="use tf-nightly (Interpreter program), or latest, nightly or a number such as 2.2.0 (CompiledModel)",
+        remedy="use tf-nightly (Interpreter program), tf-nightly-app (the same as an APK), "
+        "or latest, nightly or a number such as 2.2.0 (CompiledModel)",
     )
 
 
@@ -145,13 +156,14 @@ def _added(binaries: Binaries, wanted: Wanted, arrived: Path, name: str, locked:
             "otherwise get the old file from a colleague and `devbench binaries add` it",
         )
     try:
-        elf, fingerprint = examine(arrived, wanted.url)
+        form, elf, fingerprint = examine(arrived, wanted.url)
     except UsageError as error:
         raise HostError(error.fact, remedy=_CHECK_MIRROR) from error
-    is_program = fingerprint.program == wanted.program
-    if elf.machine != wanted.machine or elf.system not in (wanted.system, "any") or not is_program:
+    is_meant = (form, fingerprint.program) == (wanted.form, wanted.program)
+    if wanted.machine not in elf.machine.split(",") or elf.system not in (wanted.system, "any") or not is_meant:
+        what = "APK" if form == APP else "program"
         raise HostError(
-            f"{wanted.url} is the {fingerprint.program} program for {elf.abi} ({elf.system}), not what was asked for",
+            f"{wanted.url} is the {fingerprint.program} {what} for {elf.abi} ({elf.system}), not what was asked for",
             remedy=_CHECK_MIRROR,
         )
     return binaries.add(arrived, name, origin=wanted.url)

@@ -174,7 +174,7 @@ struct options {
   bool load_other_group, load_placement_asked, load_affine;
   cpu_set_t load_affinity;
   int load_argc;
-  int64_t settle_ns, sample_ns, seconds_ns, deadline_ns, heartbeat_ns;
+  int64_t settle_ns, sample_ns, seconds_ns, deadline_ns, heartbeat_ns, grace_ns;
   bool affine, detached, seconds_asked;
   cpu_set_t affinity;
   const char *chdir;

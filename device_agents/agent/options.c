@@ -13,7 +13,7 @@ enum {
 
 enum option_id {
   OPT_LOAD, OPT_LOAD_ARGC, OPT_PLACEMENT, OPT_LOAD_AFFINITY, OPT_SETTLE, OPT_SAMPLE, OPT_SECONDS, OPT_AFFINITY,
-  OPT_DEADLINE, OPT_HEARTBEAT, OPT_CHDIR, OPT_ENV, OPT_HOLD, OPT_DETACHED,
+  OPT_DEADLINE, OPT_GRACE, OPT_HEARTBEAT, OPT_CHDIR, OPT_ENV, OPT_HOLD, OPT_DETACHED,
 };
 
 static const struct option {
@@ -31,6 +31,7 @@ static const struct option {
     {"--seconds", "S", LOAD | SAMPLE, OPT_SECONDS, "how long; sample: 0 (default) takes one sample"},
     {"--affinity", "MASK", RUN, OPT_AFFINITY, "hexadecimal CPU mask for the child"},
     {"--deadline-s", "S", ALL, OPT_DEADLINE, "the whole command (run: 300, else: --seconds and a minute)"},
+    {"--grace-ms", "N", RUN, OPT_GRACE, "a child that must end gets SIGTERM, and SIGKILL this much later; 0 (default): at once"},
     {"--heartbeat-s", "S", ALL, OPT_HEARTBEAT, "a byte must arrive on standard input this often; 0 (default) is off"},
     {"--chdir", "DIR", RUN, OPT_CHDIR, "where the child starts"},
     {"--env", "K=V", RUN, OPT_ENV, "for the child; repeats"},
@@ -127,6 +128,7 @@ static void set(struct options *o, const struct option *option, const char *valu
   case OPT_SECONDS: o->seconds_ns = seconds(name, value), o->seconds_asked = true; break;
   case OPT_AFFINITY: set_mask(name, value, &o->affinity), o->affine = true; break;
   case OPT_DEADLINE: o->deadline_ns = seconds(name, value); break;
+  case OPT_GRACE: o->grace_ns = whole(name, value, 10000) * NS_PER_MS; break;
   case OPT_HEARTBEAT: o->heartbeat_ns = seconds(name, value); break;
   case OPT_CHDIR: o->chdir = value; break;
   case OPT_ENV: add_pair(name, value, o->env, &o->env_count, ENVS_MAX); break;

@@ -256,12 +256,22 @@ static int64_t next_event_ns(const struct trial *trial)
   return next;
 }
 
+/* A child that has something to undo outside of our reach is asked to end, and given the time it was promised. */
+static void ask_child(struct trial *trial)
+{
+  int64_t give_up_ns = monotonic_ns() + trial->options->grace_ns;
+  if (trial->options->grace_ns == 0 || trial->child.pid <= 0 || trial->child_exited) return;
+  kill(-trial->child.pid, SIGTERM);
+  while (reap(trial) && !trial->child_exited && monotonic_ns() < give_up_ns) sleep_until(monotonic_ns() + 5 * NS_PER_MS);
+}
+
 /* Every process that came from us, daemonised or not. Returns false when one survives SIGKILL. */
 static bool kill_everything(struct trial *trial)
 {
-  int64_t give_up_ns = monotonic_ns() + KILL_NS;
   trial->load.ended = true;
   if (trial->load.pid) kill(-trial->load.pid, SIGKILL), kill(trial->load.pid, SIGKILL);
+  ask_child(trial);
+  int64_t give_up_ns = monotonic_ns() + KILL_NS;
   if (trial->child.pid > 0 && !trial->child_exited) kill(-trial->child.pid, SIGKILL);
   while (reap(trial)) {
     if (monotonic_ns() > give_up_ns) return false;

@@ -26,7 +26,10 @@ NameOption = Annotated[
 
 @binaries_app.command(name="add")
 def add(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A build of benchmark_model.")], name: NameOption = None
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A build of benchmark_model: a program, or the benchmark app's APK.")
+    ],
+    name: NameOption = None,
 ) -> None:
     """Add a build: which program, which flags and which ABI are told from its bytes, without running it."""
     from orchestrator.binaries import Binaries
@@ -36,7 +39,9 @@ def add(
 
 @binaries_app.command(name="fetch")
 def fetch(
-    version: Annotated[str, typer.Argument(metavar="VERSION", help="tf-nightly, latest, nightly or such as 2.2.0.")],
+    version: Annotated[
+        str, typer.Argument(metavar="VERSION", help="tf-nightly, tf-nightly-app, latest, nightly or such as 2.2.0.")
+    ],
     platform: Annotated[str, typer.Argument(metavar="PLATFORM", help="Such as android-arm64 or linux-x86-64.")],
     name: NameOption = None,
 ) -> None:
@@ -65,7 +70,9 @@ def list_binaries(as_json: JsonOption = False) -> None:
     if not known:
         print(f"none in {binaries.folder}; `devbench binaries add FILE` adds one", file=sys.stderr)
         return
-    rows_text: list[tuple[str, ...]] = [("name", "program", "release", "system", "ABI", "bytes", "SHA-256", "added")]
+    rows_text: list[tuple[str, ...]] = [
+        ("name", "form", "program", "release", "system", "ABI", "bytes", "SHA-256", "added")
+    ]
     rows_text += [_row(binary) for binary in known]
     widths = [max(len(row[column]) for row in rows_text) for column in range(len(rows_text[0]))]
     for row in rows_text:
@@ -74,10 +81,10 @@ def list_binaries(as_json: JsonOption = False) -> None:
 
 def _row(binary: Binary) -> tuple[str, ...]:
     release, size = binary.fingerprint.release, str(binary.size)
-    what = (binary.name, str(binary.program), release, binary.system, binary.abi)
+    what = (binary.name, binary.form, str(binary.program), release, binary.system, binary.abi)
     return (*what, size, binary.sha256[:12], binary.added_at)
 
 
 def _say(binary: Binary) -> None:
-    print(f"benchmark_model:{binary.name}  {binary.program} program, {binary.fingerprint.release}")
+    print(f"{binary.runner}  {binary.program} {binary.form}, {binary.fingerprint.release}")
     print(f"  {binary.abi} ({binary.system}), {binary.size} bytes, {len(binary.flags)} flags known, {binary.sha256}")

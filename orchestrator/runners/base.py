@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from orchestrator.errors import UsageError
 from orchestrator.plan import Measure
 from orchestrator.trial import Cell, Summary
 
@@ -17,6 +18,8 @@ class Command:
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
+    grace_ms: int = 0
+    """How long it may take to undo what the agent cannot, such as an app it started, when it is told to end."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,12 @@ class RunnerError:
 
 @dataclass(frozen=True)
 class Reading:
-    """What a runner's output says. `observed` is evidence: what actually ran, by the names evidence.py knows."""
+    """What a runner's output says. `observed` is evidence: what actually ran, by the names evidence.py knows.
+
+    Where the command only drives another process that infers, `observed["process"]` has what was seen of that one
+    (`threads_max`, `affinity`, `cpu_ticks`, `cpuset`, each where known), and the agent's looks at the command are not
+    taken for it.
+    """
 
     samples_us: tuple[float, ...] = ()
     warmup_us: tuple[float, ...] = ()
@@ -50,6 +58,12 @@ class Reading:
     metrics: Mapping[str, Any] = field(default_factory=dict)
     observed: Mapping[str, Any] = field(default_factory=dict)
     error: RunnerError | None = None
+
+
+def inputs_refused(runner: str) -> UsageError:
+    """What is raised where `inputs` is set and the runner takes none."""
+    remedy = "leave inputs out of [measure], or measure with litert_runner alone"
+    return UsageError(f"{runner} cannot be given inputs", remedy=remedy)
 
 
 class Runner(Protocol):
@@ -66,6 +80,10 @@ class Runner(Protocol):
     @property
     def platforms(self) -> Sequence[str]:
         """The platforms it runs on."""
+
+    @property
+    def takes_inputs(self) -> bool:
+        """Whether it can be given the file that `inputs` under [measure] names."""
 
     def unsupported(self, cell: Cell) -> str | None:
         """Why it cannot express the cell, beyond delegates and variants; None when it can."""

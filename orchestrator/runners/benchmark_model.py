@@ -7,10 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from orchestrator.errors import UsageError
 from orchestrator.plan import Measure
 from orchestrator.runners import benchmark_model_flags as flags
-from orchestrator.runners.base import Command, Places, Reading, RunnerError
+from orchestrator.runners.base import Command, Places, Reading, RunnerError, inputs_refused
 from orchestrator.runners.benchmark_model_flags import Fingerprint, Program
 from orchestrator.runners.benchmark_model_output import read_output, text_of
 from orchestrator.trial import Cell
@@ -39,6 +38,7 @@ class BenchmarkModel:
 
     delegates = flags.NAMES
     platforms = ("android", "linux")
+    takes_inputs = False
 
     def __init__(self, cache: BinaryCache) -> None:
         self._cache = cache
@@ -73,10 +73,7 @@ class BenchmarkModel:
 
     def command(self, cell: Cell, places: Places, measure: Measure) -> Command:
         if places.inputs is not None:
-            raise UsageError(
-                f"{cell.runner} cannot be given inputs",
-                remedy="leave inputs out of [measure], or measure with litert_runner",
-            )
+            raise inputs_refused(cell.runner)
         known = self._cache.fingerprint(cell.runner_sha256)
         program = places.files["runner"]
         return Command(

@@ -43,8 +43,10 @@ class Elf:
 
     @property
     def abi(self) -> str:
-        """The machine as its system calls it."""
-        return _ANDROID_ABIS.get(self.machine, self.machine) if self.system == "android" else self.machine
+        """The machine as its system calls it; an APK may be for several, with commas between."""
+        if self.system != "android":
+            return self.machine
+        return ",".join(_ANDROID_ABIS.get(machine, machine) for machine in self.machine.split(","))
 
 
 def machine_name(machine: str) -> str:
@@ -91,8 +93,6 @@ def _loader(content: Content, *, is_wide: bool) -> bytes | None:
 def _looks_like(start: bytes) -> str:
     if not start:
         return "an empty file"
-    if start.startswith(b"PK"):
-        return "an archive or an APK, not a program"
     if start.lstrip()[:1] == b"<":
         return "a web page, not a program"
     if start.startswith(b"#!"):

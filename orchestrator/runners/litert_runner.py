@@ -24,6 +24,7 @@ class LitertRunner:
     variants = ("zero-copy",)
     delegates = ("xnnpack", "cpu")
     platforms = ("linux",)
+    takes_inputs = True
 
     def unsupported(self, cell: Cell) -> str | None:
         return None

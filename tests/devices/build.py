@@ -14,10 +14,12 @@ BIN = Path(__file__).parent / "bin"
 FLAGS = ("-target", "x86_64-linux-musl", "-std=c11", "-D_GNU_SOURCE", "-O2", "-s", "-static", "-Wall", "-Wextra")
 WARNINGS = ("-Wconversion", "-Wshadow", "-Werror")
 
+_TOOL = ("benchmark_model.c", "bm_flags.c", "bm_latency.c", "bm.h", "bm_tables.h")
 #: The sources of each program.
 PROGRAMS = {
     "phone_init": ("phone_init.c", "world.c", "affinity.c", "phone_init.h"),
-    "benchmark_model": ("benchmark_model.c", "bm_flags.c", "bm_latency.c", "bm.h", "bm_tables.h"),
+    "benchmark_model": ("bm_main.c", *_TOOL),
+    "app_world": ("app_world.c", "app.c", "logcat.c", "app_world.h", *_TOOL),
 }
 
 

@@ -236,7 +236,7 @@ static int benchmark(void)
   return 0;
 }
 
-int main(int argc, char **argv)
+int benchmark_main(int argc, char **argv)
 {
   settings = settings_read();
   puts("INFO: STARTING!");

@@ -15,6 +15,9 @@ struct flag_label {
   const char *label, *name;
 };
 
+/* benchmark_model.c: the tool, called by bm_main.c as a program and by app.c inside an app */
+int benchmark_main(int argc, char **argv);
+
 /* bm_flags.c */
 enum parsed { PARSED_OK, PARSED_HELP, PARSED_BAD };
 enum parsed flags_parse(int argc, char **argv, int providers);

@@ -10,6 +10,7 @@
  *   P pid signal                  signal one process of the phone
  *   Q bytes                       the size of /data
  *   N noexec                      whether programs in /data can be run
+ * SIGUSR1 from the phone itself starts /system/bin/zygote, whose app is then no descendant of any command.
  * What it says: H (with a descriptor of the root), X id status (as wait gives it), A error (to Q and N).
  * When the socket closes, it ends, and the kernel ends everything on the phone with it.
  */
@@ -146,6 +147,16 @@ static void obey(void)
   for (int i = 0; i < count; i++) close(streams[i]);
 }
 
+static void start_zygote(void)
+{
+  static char name[] = "/system/bin/zygote", path[] = "PATH=/system/bin";
+  static char *words[] = {name, NULL}, *environment[] = {path, NULL};
+  int streams[3];
+  if (fork() != 0) return;
+  for (int i = 0; i < 3; i++) streams[i] = open("/dev/null", O_RDWR | O_CLOEXEC);
+  become(words, environment, streams, 0);
+}
+
 static void reap(void)
 {
   int status;
@@ -162,6 +173,7 @@ static noreturn void serve(int cpus)
   sigset_t child;
   sigemptyset(&child);
   sigaddset(&child, SIGCHLD);
+  sigaddset(&child, SIGUSR1);
   sigprocmask(SIG_BLOCK, &child, NULL);
   int reaper = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
   int listener = affinity_filter();
@@ -171,9 +183,12 @@ static noreturn void serve(int cpus)
   say_hello();
   for (;;) {
     if (poll(watched, 3, -1) < 0) continue;
-    struct signalfd_siginfo ignored;
+    struct signalfd_siginfo signal;
     if (watched[2].revents & POLLIN) affinity_answer(listener, cpus);
-    if (watched[1].revents && read(reaper, &ignored, sizeof ignored) > 0) reap();
+    while (watched[1].revents && read(reaper, &signal, sizeof signal) > 0) {
+      if (signal.ssi_signo == SIGUSR1) start_zygote();
+      else reap();
+    }
     if (watched[0].revents) obey();
   }
 }

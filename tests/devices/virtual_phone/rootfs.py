@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from ..build import build
 from .profile import Cluster, Profile
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -68,13 +69,16 @@ def write_system(system_dir: Path, profile: Profile) -> None:
         target.unlink(missing_ok=True)
         shutil.copyfile(script, target)
         target.chmod(0o755)
+    shutil.copy(build("app_world"), bin_dir / "app_world")
+    for name in ("log", "logcat", "zygote"):
+        (bin_dir / name).symlink_to("app_world")
     lines = [f"{name}={value}" for name, value in profile.props("").items()]
     (system_dir / "build.prop").write_text("\n".join(lines) + "\n")
 
 
 def write_phone(phone_dir: Path, profile: Profile, serial: str) -> None:
     """Everything that is one phone's own."""
-    for name in ("root", "state/settings/global", "state/settings/system", "state/settings/secure", "state/busy"):
+    for name in ("root", "state/settings/global", "state/settings/system", "state/settings/secure", "state/busy", "state/app"):
         (phone_dir / name).mkdir(parents=True)
     write_files(phone_dir, _sysfs(profile) | _proc(profile) | _etc() | _state(profile, serial))
     for number, zone in enumerate(profile.zones):
