@@ -100,9 +100,8 @@ tick() {
   [ -n "$pid" ] || return
   before=$pulse
   if ! look; then
-    [ -n "$before" ] || return # it was never seen: /proc is closed to us, which proves nothing
     [ "$dead" = yes ] && end died
-    dead=yes # its last words may still be on their way
+    [ -n "$before" ] && dead=yes # was there, and is gone; its last words may still be on their way
   elif [ "$pulse" != "$before" ]; then
     quiet=0
   else
@@ -122,8 +121,11 @@ take() {
     yes-*" tflite_BenchmarkModelActivity: "*"=$name"*) pid=$3 ;;
   esac
   [ -n "$pid" ] || return
-  case $line in *"$package"*) printf 'log %s\n' "$line"; return ;; esac
-  [ "$3" = "$pid" ] || { case $line in *" pid $pid"*|*"($pid)"*) printf 'log %s\n' "$line" ;; esac; return; }
+  if [ "$3" != "$pid" ]; then
+    case $line in *"$package"*|*" pid $pid"*|*"($pid)"*) printf 'log %s\n' "$line" ;; esac
+    case $line in *" (pid $pid) has died"*) dead=yes ;; esac
+    return
+  fi
   printf 'log %s\n' "$line"
   case $line in
     *"Running benchmark for "*) look ;;

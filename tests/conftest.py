@@ -1,5 +1,5 @@
 """Fixtures that several folders of tests share: one adb server and one rack of virtual phones for all of them."""
 
-from tests.devices.fixtures import adb_server, benchmark_model, phone, rack
+from tests.devices.fixtures import adb_server, benchmark_apk, benchmark_model, phone, rack
 
-__all__ = ["adb_server", "benchmark_model", "phone", "rack"]
+__all__ = ["adb_server", "benchmark_apk", "benchmark_model", "phone", "rack"]

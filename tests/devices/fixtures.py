@@ -10,6 +10,8 @@ from typing import Protocol
 
 import pytest
 
+from tests.unit.apk_factory import make_apk
+
 from .adb_server import AdbServer, NoAdb
 from .build import CannotBuild, build
 from .virtual_phone import FLAGSHIP, PhoneRack, Profile, VirtualPhone, why_not
@@ -75,3 +77,11 @@ def benchmark_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     except CannotBuild as error:
         pytest.skip(str(error))
     return Path(shutil.copy(built, tmp_path_factory.mktemp("bin") / "benchmark_model"))
+
+
+@pytest.fixture(scope="session")
+def benchmark_apk(benchmark_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An APK of the benchmark app for the virtual phone, which brings the app's process itself."""
+    path = tmp_path_factory.mktemp("apk") / "benchmark_app.apk"
+    path.write_bytes(make_apk({"x86_64": benchmark_model.read_bytes()}))
+    return path

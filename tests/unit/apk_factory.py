@@ -33,7 +33,10 @@ def make_manifest(package: str = PACKAGE, *, is_utf8: bool = True) -> bytes:
 
 
 def make_apk(
-    libraries: Mapping[str, bytes] | None = None, *, manifest: bytes | None = None, extra: Mapping[str, bytes] | None = None
+    libraries: Mapping[str, bytes] | None = None,
+    *,
+    manifest: bytes | None = None,
+    extra: Mapping[str, bytes] | None = None,
 ) -> bytes:
     """An APK with these native libraries by ABI; one for arm64 phones if none are given."""
     if libraries is None:

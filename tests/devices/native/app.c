@@ -117,7 +117,7 @@ static void run_benchmark(void)
   start_threads(threads_asked(words, count) - 1);
   if (fault("hang") != NULL) sleeper(NULL);
   benchmark_main(count, words);
-  fflush(NULL);
+  fflush(stdout);
   close(1);
   close(2);
   pthread_join(log_thread, NULL);

@@ -78,7 +78,14 @@ def write_system(system_dir: Path, profile: Profile) -> None:
 
 def write_phone(phone_dir: Path, profile: Profile, serial: str) -> None:
     """Everything that is one phone's own."""
-    for name in ("root", "state/settings/global", "state/settings/system", "state/settings/secure", "state/busy", "state/app"):
+    for name in (
+        "root",
+        "state/settings/global",
+        "state/settings/system",
+        "state/settings/secure",
+        "state/busy",
+        "state/app",
+    ):
         (phone_dir / name).mkdir(parents=True)
     write_files(phone_dir, _sysfs(profile) | _proc(profile) | _etc() | _state(profile, serial))
     for number, zone in enumerate(profile.zones):
