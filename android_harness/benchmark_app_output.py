@@ -14,6 +14,7 @@ from typing import Any
 from android_harness.benchmark_result import read_result
 from orchestrator.runners.base import Reading, RunnerError
 from orchestrator.runners.benchmark_model_output import read_output, text_of
+from orchestrator.trial import Summary
 
 _LINE = re.compile(
     r"\d\d-\d\d \d\d:\d\d:\d\d\.\d{3,6} +(?P<pid>\d{1,10}) +\d{1,10} (?P<level>[VDIWEFA]) "
@@ -25,6 +26,7 @@ _ARGUMENTS = "Running TensorFlow Lite benchmark with args: "
 _TOOL_TAGS = ("tflite",)
 _AGREEMENT = 1e-5
 """The log has six digits, the file has single precision."""
+_SHARED = ("avg", "median", "min", "max", "p5", "p95")
 _DEATHS = (
     (("lowmemorykiller", "lmkd"), "", "out-of-memory", "free memory on the device, or use a smaller model"),
     (("ActivityManager",), "ANR in ", "not-responding", "lower max_ms under [measure], or try another delegate"),
@@ -127,7 +129,7 @@ def _with_file(reading: Reading, hexadecimal: str) -> Reading:
     logged = reading.summary
     if logged is None:
         return replace(reading, summary=result, observed={**observed, "count": result.count, "summary_from": "file"})
-    if logged.avg is None or abs(logged.avg - result.avg) > _AGREEMENT * result.avg or logged.count != result.count:
+    if logged.count != result.count or any(not _agree(logged, result, name) for name in _SHARED):
         disagreement = RunnerError(
             "result",
             f"log and result file of the app disagree: {logged.avg} us of {logged.count} inferences, "
@@ -137,6 +139,11 @@ def _with_file(reading: Reading, hexadecimal: str) -> Reading:
         )
         return replace(reading, summary=None, observed=observed, error=disagreement)
     return replace(reading, observed=observed)
+
+
+def _agree(one: Summary, other: Summary, name: str) -> bool:
+    left, right = getattr(one, name), getattr(other, name)
+    return left is None or right is None or abs(left - right) <= _AGREEMENT * max(left, right)
 
 
 def _process(facts: Mapping[str, str]) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def list_binaries(as_json: JsonOption = False) -> None:
         print(f"none in {binaries.folder}; `devbench binaries add FILE` adds one", file=sys.stderr)
         return
     rows_text: list[tuple[str, ...]] = [
-        ("name", "form", "program", "release", "system", "ABI", "bytes", "SHA-256", "added")
+        ("name", "program", "release", "system", "ABI", "bytes", "SHA-256", "added", "form")
     ]
     rows_text += [_row(binary) for binary in known]
     widths = [max(len(row[column]) for row in rows_text) for column in range(len(rows_text[0]))]
@@ -81,8 +81,8 @@ def list_binaries(as_json: JsonOption = False) -> None:
 
 def _row(binary: Binary) -> tuple[str, ...]:
     release, size = binary.fingerprint.release, str(binary.size)
-    what = (binary.name, binary.form, str(binary.program), release, binary.system, binary.abi)
-    return (*what, size, binary.sha256[:12], binary.added_at)
+    what = (binary.name, str(binary.program), release, binary.system, binary.abi)
+    return (*what, size, binary.sha256[:12], binary.added_at, binary.form)
 
 
 def _say(binary: Binary) -> None:

@@ -134,5 +134,5 @@ def _package(element: bytes, strings: list[str]) -> str:
     for index in range(count):
         _, name, raw = struct.unpack_from("<III", element, 16 + start + index * size)
         if strings[name] == "package" and raw != _NO_STRING:
-            return strings[raw]
+            return str(strings[raw])
     raise ValueError("an APK whose manifest names no package")

@@ -65,6 +65,13 @@ def host_of() -> Iterator[HostStart]:
         host.wait()
 
 
+def _leads_its_group(pid: int) -> bool:
+    try:
+        return os.getpgid(pid) == pid
+    except ProcessLookupError:  # a sleep of the load's, which has ended meanwhile
+        return False
+
+
 def _kill_and_time(victim: subprocess.Popen[bytes], doomed: set[int]) -> float:
     """The seconds from SIGKILL to the last of `doomed` being gone."""
     victim.kill()
@@ -211,7 +218,7 @@ def test_killing_the_agent_itself_kills_child_and_load(agent: Path, tmp_path: Pa
     options = ["--chdir", str(tmp_path), "--load", load, *own, "--settle-ms", "20"]
     process = start([agent, "run", *options, "--", *words, "sh", "-c", "echo $$ > child.pid; exec sleep 1000"])
     child = pid_in(tmp_path / "child.pid")
-    doomed = {pid for pid in descendants(process.pid) if os.getpgid(pid) == pid}
+    doomed = {pid for pid in descendants(process.pid) if _leads_its_group(pid)}
     assert child in doomed and len(doomed) == 2
     assert _kill_and_time(process, doomed) < 1.0
     for pipe in (process.stdin, process.stderr):
@@ -246,3 +253,27 @@ def test_a_hold_that_cannot_be_had_is_a_warning(agent: Path, tmp_path: Path) -> 
     assert said.started["holds"][0]["error"] == "ENOENT"
     assert said.closing["holds_restored"] is True
     assert not path.exists()
+
+
+def test_a_child_with_a_grace_undoes_what_no_signal_of_ours_reaches(agent: Path, tmp_path: Path) -> None:
+    """SIGTERM first: it has its time to clean up, also when the host is gone, and the load does not wait for it."""
+    undo = f"trap 'sleep 0.2; echo undone > {tmp_path}/undone; exit 3' TERM; echo ready; sleep 1000 & wait"
+    running = start([agent, "run", "--grace-ms", "5000", "--", "sh", "-c", undo])
+    assert running.stdout is not None and running.stdin is not None
+    while b"ready" not in running.stdout.readline():
+        pass
+    running.stdin.close()
+    said = parse(running.stdout.read())
+    running.wait()
+    assert (said.closing["reason"], said.closing["exit"]) == ("host-gone", 3)
+    assert (tmp_path / "undone").read_text() == "undone\n"
+
+
+def test_a_grace_ends_with_sigkill(agent: Path, tmp_path: Path) -> None:
+    """A stubborn child keeps nobody waiting longer than it was promised."""
+    began = time.monotonic()
+    options = ["--chdir", str(tmp_path), "--deadline-s", "0.5", "--grace-ms", "300"]
+    said = run([agent, "run", *options, "--", "sh", "-c", STUBBORN])
+    assert 0.8 < time.monotonic() - began < 2.5
+    assert (said.closing["reason"], said.closing["signal"]) == ("deadline", signal.SIGKILL)
+    assert not alive(pid_in(tmp_path / "grandchild.pid"))

@@ -142,7 +142,7 @@ class TestCommand:
             runner().command(make_cell(runner="benchmark_model"), places, MEASURE)
         assert error_text(caught.value) == (
             "error: benchmark_model cannot be given inputs\n"
-            "  try:   leave inputs out of [measure], or measure with litert_runner"
+            "  try:   leave inputs out of [measure], or measure with litert_runner alone"
         )
 
     @given(st.integers(0, 10**9))

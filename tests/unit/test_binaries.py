@@ -112,7 +112,7 @@ class TestAdd:
             (b"", "an empty file"),
             (b"<!DOCTYPE html><html>", "a web page, not a program"),
             (b"#!/bin/sh\n", "a script, not a program"),
-            (b"PK\x03\x04", "an archive or an APK, not a program"),
+            (b"PK\x03\x04", "a damaged archive"),
             (b"MZ\x90", "a program for Windows"),
             (b"\xcf\xfa\xed\xfe", "a program for macOS or iOS"),
             (b"hello", "not a program for Linux or Android"),
@@ -306,8 +306,8 @@ class TestPublished:
         """Before the network is asked."""
         assert refusal(UsageError, lambda: published("../x", "android-arm64")) == (
             'error: "../x" is no published version\n'
-            "  try:   use tf-nightly (Interpreter program), or latest, nightly or a number such as 2.2.0 "
-            "(CompiledModel)"
+            "  try:   use tf-nightly (Interpreter program), tf-nightly-app (the same as an APK), "
+            "or latest, nightly or a number such as 2.2.0 (CompiledModel)"
         )
         message = refusal(UsageError, lambda: published("2.2.0", "android-arm"))
         assert message.startswith('error: no build of version 2.2.0 is published for "android-arm"\n  try:   ')
@@ -415,7 +415,7 @@ class TestCommands:
         assert added.stdout.startswith("benchmark_model:android-aarch64  interpreter program, LiteRT 2.1.0 or later\n")
         listed = CliRunner().invoke(binaries_app, ["list"], catch_exceptions=False)
         head, row = listed.stdout.splitlines()
-        assert head.split() == ["name", "program", "release", "system", "ABI", "bytes", "SHA-256", "added"]
+        assert head.split() == ["name", "program", "release", "system", "ABI", "bytes", "SHA-256", "added", "form"]
         assert row.startswith("android-aarch64  interpreter  LiteRT 2.1.0 or later  android  arm64-v8a  ")
 
     def test_list_for_machines(self, cache: Binaries) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from orchestrator.content_hash import sha256
-from orchestrator.errors import StoreError, UsageError
+from orchestrator.errors import StoreError, UsageError, error_text
 from orchestrator.fleet import Device
-from orchestrator.plan import Plan, Sweep
+from orchestrator.plan import Measure, Plan, Sweep
 from orchestrator.prepare import keep_files, prepare, prepare_resume, runner_files
 from orchestrator.store import open_store
 
@@ -65,3 +66,17 @@ def test_a_store_that_lost_a_file_cannot_resume(tmp_path: Path) -> None:
     kept.inventory.models[0].path.unlink()
     with pytest.raises(StoreError, match="has lost the file"):
         prepare_resume(store, "last")
+
+
+@pytest.mark.parametrize("runner", ["benchmark_model", "benchmark_app"])
+def test_inputs_that_a_runner_cannot_take_are_refused_before_any_device_is_touched(tmp_path: Path, runner: str) -> None:
+    """Not at its first trial; the phone of this plan does not even exist."""
+    (tmp_path / "in.npz").write_bytes(b"")
+    plan = replace(a_plan(runners=(runner,)), measure=Measure(inputs="in.npz"), folder=tmp_path)
+    phone = Device("phone", "adb", address={"serial": "nowhere"})
+    with pytest.raises(UsageError) as caught:
+        prepare(plan, [phone])
+    assert error_text(caught.value) == (
+        f"error: {runner} cannot be given inputs\n"
+        "  try:   leave inputs out of [measure], or measure with litert_runner alone"
+    )
