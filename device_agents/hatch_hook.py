@@ -1,4 +1,4 @@
-"""Builds the device agents with the package: a wheel carries them, an editable install has them."""
+"""Builds the programs for devices with the package: a wheel carries them, an editable install has them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class AgentBuildHook(BuildHookInterface):  # type: ignore[type-arg]  # generic i
             return
         builder = _build_agents_module(Path(self.root))
         try:
-            built: dict[str, Path] = builder.build_agents(Path(self.root) / "device_agents" / "bin")
+            built: dict[str, Path] = builder.build_all(Path(self.root) / "device_agents" / "bin")
         except builder.AgentBuildError as error:
             self.app.abort(str(error))
         if version == "editable":

@@ -8,7 +8,8 @@
  *   out.c     sends protocol lines to the host and never blocks on it
  *   mask.c    CPU masks in hexadecimal
  *   options.c turns the command line into struct options; prints help from the same table
- *   hash.c    SHA-256 of files
+ *   sha256.c  SHA-256 of bytes and of a file
+ *   hash.c    prints the SHA-256 of files
  *   probe.c   says what this device is
  *   hold.c    holds a setting for the length of a command
  *   tree.c    finds and ends every process we started
@@ -187,6 +188,17 @@ struct options {
 };
 void options_parse(struct options *options, enum command command, char **words);
 void options_help(void);
+
+/* sha256.c */
+struct sha256 {
+  uint32_t state[8];
+  uint64_t bytes;
+  unsigned char block[64];
+};
+void sha256_start(struct sha256 *h);
+void sha256_add(struct sha256 *h, const void *content, size_t length);
+void sha256_finish(struct sha256 *h, char hex[65]);
+int sha256_file(const char *path, char hex[65], uint64_t *bytes);
 
 /* canary.c, hash.c, probe.c */
 int canary(char **words);

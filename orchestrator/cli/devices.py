@@ -134,10 +134,10 @@ def agent_show(as_json: JsonOption = False) -> None:
 @agent_app.command(name="build")
 def agent_build() -> None:
     """Build the device agents from their source (needs the ziglang package)."""
-    from device_agents.build_agents import BIN, AgentBuildError, build_agents
+    from device_agents.build_agents import BIN, AgentBuildError, build_all
 
     try:
-        built = build_agents(BIN)
+        built = build_all(BIN)
     except AgentBuildError as error:
         raise HostError(error.fact, remedy=error.remedy) from error
     for target, path in built.items():

@@ -86,7 +86,7 @@ def test_wheel_carries_the_agents(agents: dict[str, Path], tmp_path: Path) -> No
         '[project]\nname = "example"\nversion = "1"\n'
         '[tool.hatch.build.hooks.custom]\npath = "device_agents/hatch_hook.py"\n'
         '[tool.hatch.build.targets.wheel]\npackages = ["device_agents"]\n'
-        'artifacts = ["device_agents/bin/devbench-agent-*"]\n'
+        'artifacts = ["device_agents/bin/devbench-*"]\n'
     )
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path / "dist")]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
