@@ -1,4 +1,4 @@
-"""What runs on a device: the agent and the native runner in C, the runner in Python, and where their built binaries are found on the host."""
+"""What runs on a device: agent and native runner in C, a runner in Python; and where the binaries are on the host."""
 
 from __future__ import annotations
 

@@ -109,9 +109,7 @@ def build_all(target_dir: Path) -> dict[str, Path]:
 def _build(program: Program, target_dir: Path, targets: Mapping[str, str]) -> dict[str, Path]:
     target_dir.mkdir(parents=True, exist_ok=True)
     zig = _zig_version()
-    return {
-        target: _up_to_date(program, target_dir / name, target=target, zig=zig) for target, name in targets.items()
-    }
+    return {target: _up_to_date(program, target_dir / name, target=target, zig=zig) for target, name in targets.items()}
 
 
 def _up_to_date(program: Program, binary: Path, *, target: str, zig: str | None) -> Path:

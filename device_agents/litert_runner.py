@@ -58,7 +58,7 @@ is what time.monotonic_ns reads. Nothing is printed while a loop runs. Standard 
     error    the last line when something is wrong: kind, message, remedy
 
     exit 0   done
-    exit 64  usage, threads-invalid
+    exit 64  usage, threads-invalid, profile-unsupported (--profile is the native runner's)
     exit 65  model-missing, model-empty, model-invalid, sha-mismatch, op-unsupported, delegate-failed,
              inputs-missing, inputs-mismatch, inputs-unsupported, out-of-memory, invoke-failed
     exit 69  runtime-missing
@@ -187,6 +187,10 @@ def _sha256(text: str) -> str:
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     """The flags, complete and consistent, or a usage Failure."""
+    if "--profile" in arguments:
+        message = "--profile: LiteRT's Python interface exposes no operator profile"
+        remedy = "profile with the native runner: --runner litert_native"
+        raise Failure("profile-unsupported", message, remedy=remedy, exit_code=EXIT_USAGE)
     parser = Flags(prog="litert_runner.py", allow_abbrev=False, add_help=False)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--beside", action="store_true")
@@ -374,7 +378,10 @@ def start_facts(flags: argparse.Namespace) -> Event:
         from ai_edge_litert import interpreter
     except ImportError as missing:
         message = f"LiteRT cannot be loaded: {missing}"
-        remedy = f"on the device: {sys.executable} -m pip install ai-edge-litert numpy"
+        remedy = (
+            f"on the device: {sys.executable} -m pip install ai-edge-litert numpy; "
+            "or measure with --runner litert_native, which brings its own runtime"
+        )
         raise Failure("runtime-missing", message, remedy=remedy, exit_code=EXIT_RUNTIME) from missing
     library = _native_library(Path(interpreter.__file__).parent)
     return {

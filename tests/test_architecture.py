@@ -61,6 +61,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "orchestrator.evidence_terms",
         "orchestrator.analysis",
         "orchestrator.evidence_words",
+        "orchestrator.runners.litert_lines",
+        "orchestrator.runners.litert_native",
         "orchestrator.runners.litert_runner",
         "orchestrator.runners.benchmark_model",
         "orchestrator.runners.benchmark_model_apk",
@@ -85,6 +87,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "orchestrator.registry",
         "orchestrator.binaries",
         "orchestrator.binary_lock",
+        "orchestrator.litert_runtimes",
+        "orchestrator.litert_wheels",
         "orchestrator.published_binaries",
         "orchestrator.whole_files",
         "orchestrator.bundled",
@@ -122,6 +126,7 @@ HARNESS_ALLOWANCES: dict[str, dict[str, str]] = {
 
 DEVICE_AGENTS_USERS = {
     "orchestrator.runners.litert_runner": "the runner's file, to be pushed",
+    "orchestrator.runners.litert_native": "the runner's binary, to be pushed",
     "orchestrator.deploy": "the agent's binary, to be pushed",
     "orchestrator.doctor": "whether agents are built",
     "orchestrator.cli.devices": "`devbench agent`",
@@ -150,7 +155,7 @@ EFFECTS = {
     ),
     "processes": Effect(
         ("subprocess", "multiprocessing", "pty"),
-        ("orchestrator.transports.local", "android_harness.adb_server"),
+        ("orchestrator.transports.local", "orchestrator.litert_wheels", "android_harness.adb_server"),
         {"device_agents.build_agents": "runs the compiler at build time"},
     ),
     "TOML": Effect(("tomllib", "tomli"), ("orchestrator.settings",), {}),

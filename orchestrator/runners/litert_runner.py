@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import json
-import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import device_agents
 from orchestrator.plan import Measure
+from orchestrator.runners import litert_lines
 from orchestrator.runners.base import Command, Places, Reading, RunnerError
 from orchestrator.trial import Cell
 
-_TRANSIENT = ("internal", "out-of-memory")
 _QUIET = {"TF_CPP_MIN_LOG_LEVEL": "1"}
+_CHECK = """\
+command -v "$1" >/dev/null 2>&1 && exec "$@"
+printf '{"event":"error","kind":"python-missing","message":"there is no %s on the device",' "$1"
+printf '"remedy":"measure with --runner litert_native, which needs no Python, or install Python and ai-edge-litert"}\\n'
+exit 69
+"""
+"""Without Python nothing of ours would run that could say so."""
 
 
 class LitertRunner:
@@ -33,132 +37,21 @@ class LitertRunner:
         return {"runner": Path(device_agents.__file__).with_name("litert_runner.py")}
 
     def check_command(self, python: str, files: Mapping[str, str]) -> Command:
-        return Command((python, files["runner"], "--check"))
+        return Command(("sh", "-c", _CHECK, "sh", python, files["runner"], "--check"))
 
     def read_check(self, stdout: Sequence[bytes]) -> tuple[Mapping[str, Any], RunnerError | None]:
-        events = _events(stdout)
-        return _first(events, "start"), _error(events)
+        return litert_lines.read_check(stdout)
 
     def command(self, cell: Cell, places: Places, measure: Measure) -> Command:
-        arguments = _arguments(places, cell, measure)
-        arguments += ["--runs", str(measure.runs), "--min-ms", str(measure.min_ms)]
-        return Command((*arguments, "--expect-sha256", cell.model_sha256), _QUIET)
+        program = (places.python, places.files["runner"])
+        return Command((*program, *litert_lines.measured_flags(cell, places, measure)), _QUIET)
 
     def beside_command(self, cell: Cell, places: Places, measure: Measure) -> Command:
-        return Command((*_arguments(places, replace(cell, threads=1), measure), "--beside"), _QUIET)
+        program = (places.python, places.files["runner"])
+        return Command((*program, *litert_lines.beside_flags(cell, places, measure)), _QUIET)
 
     def read(self, stdout: Sequence[bytes], stderr: Sequence[bytes]) -> Reading:
-        events = _events(stdout)
-        steady = [event for event in events if event["event"] == "samples" and event.get("phase") == "steady"]
-        warmup = [event for event in events if event["event"] == "samples" and event.get("phase") == "warmup"]
-        return Reading(
-            samples_us=_joined_us(steady, "invoke_ns"),
-            warmup_us=_joined_us(warmup, "invoke_ns"),
-            metrics=_metrics(events, steady),
-            observed=_observed(events),
-            error=_error(events),
-        )
+        return litert_lines.read_lines(stdout)
 
 
 LITERT_RUNNER = LitertRunner()
-
-
-def _arguments(places: Places, cell: Cell, measure: Measure) -> list[str]:
-    """The flags that measuring and loading share; every one is given, because the runner has no defaults."""
-    copy = "zero-copy" if cell.runner.endswith(":zero-copy") else "copy"
-    arguments = [places.python, places.files["runner"], f"--model={places.model}", "--threads", str(cell.threads)]
-    arguments += ["--delegate", cell.delegate, "--copy", copy, "--seed", str(measure.input_seed)]
-    arguments += ["--warmup-runs", str(measure.warmup_runs), "--warmup-min-ms", str(measure.warmup_min_ms)]
-    arguments += ["--max-ms", str(measure.max_ms)]
-    return [*arguments, f"--inputs={places.inputs}"] if places.inputs else arguments
-
-
-def _events(lines: Sequence[bytes]) -> list[dict[str, Any]]:
-    """The runner's own lines; anything else on its output is noise of the libraries below it."""
-    events = []
-    for line in lines:
-        if not line.startswith(b'{"event"'):
-            continue
-        try:
-            event = json.loads(line)
-        except ValueError:
-            continue
-        events.append(event)
-    return events
-
-
-def _first(events: Sequence[Mapping[str, Any]], name: str) -> Mapping[str, Any]:
-    return next((event for event in events if event["event"] == name), {})
-
-
-def _error(events: Sequence[Mapping[str, Any]]) -> RunnerError | None:
-    event = _first(events, "error")
-    if not event:
-        return None
-    kind = str(event.get("kind", "internal"))
-    return RunnerError(kind, str(event.get("message")), str(event.get("remedy")), permanent=kind not in _TRANSIENT)
-
-
-def _numbers(events: Sequence[Mapping[str, Any]], key: str) -> list[float]:
-    """The numbers of one column over all chunks; a column that is absent or ill-typed gives none."""
-    numbers: list[float] = []
-    for event in events:
-        column = event.get(key)
-        if isinstance(column, list) and all(_is_time(value) for value in column):
-            numbers += column
-    return numbers
-
-
-def _is_time(value: Any) -> bool:
-    """Nanoseconds that a clock can give: `0 <=` is false for NaN, and the bound keeps out what no float can hold."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 2**63
-
-
-def _joined_us(events: Sequence[Mapping[str, Any]], key: str) -> tuple[float, ...]:
-    return tuple(value / 1000.0 for value in _numbers(events, key))
-
-
-def _metrics(events: Sequence[Mapping[str, Any]], steady: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    init, memory, end = (_first(events, name) for name in ("init", "memory", "end"))
-    metrics: dict[str, Any] = {
-        "init_us": init.get("init_us"),
-        "create_us": init.get("create_us"),
-        "allocate_us": init.get("allocate_us"),
-        "first_us": init.get("first_us"),
-        "memory_peak_kb": memory.get("peak_kb"),
-        "memory_before_model_kb": memory.get("rss_before_model_kb"),
-        "steady_cpu_ns": end.get("cpu_ns"),
-        "steady_wall_ns": end.get("wall_ns"),
-        "steady_involuntary_switches": end.get("involuntary_switches"),
-    }
-    for key in ("copy_in", "copy_out"):
-        numbers = _numbers(steady, f"{key}_ns")
-        metrics[f"{key}_us"] = statistics.median(numbers) / 1000.0 if numbers else None
-    start_ns = _numbers(steady, "start_ns")
-    if start_ns:
-        metrics["steady_from_ns"] = start_ns[0]
-    return {key: value for key, value in metrics.items() if value is not None}
-
-
-def _observed(events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    start, model, init, end = (_first(events, name) for name in ("start", "model", "init", "end"))
-    observed: dict[str, Any] = {
-        "model_sha256": model.get("sha256"),
-        "runner_sha256": start.get("runner_sha256"),
-        "runtime": start.get("runtime"),
-        "runtime_version": start.get("runtime_version"),
-        "library_sha256": start.get("library_sha256"),
-        "flags": start.get("flags"),
-        "nodes_total": init.get("nodes_total"),
-        "nodes_delegated": init.get("nodes_delegated"),
-        "partitions": init.get("partitions"),
-        "threads_before": init.get("threads_before"),
-        "threads_allocated": init.get("threads_allocated"),
-        "threads_after": init.get("threads_after"),
-        "count": end.get("count"),
-        "stopped_by": end.get("stopped_by"),
-        "inputs_intact": end.get("inputs_intact"),
-        "output_sha256": end.get("output_sha256"),
-        "thread_cpu_ns": end.get("thread_cpu_ns"),
-    }
-    return {key: value for key, value in observed.items() if value is not None}
