@@ -75,7 +75,11 @@ static void refuse_missing_library(const char *path, const char *why)
   const char *end = strstr(why, ": cannot open shared object file");
   if (!end) return;
   int length = (int)(end - why);
-  if ((size_t)length == strlen(path) && strncmp(why, path, (size_t)length) == 0)
+  bool is_itself = (size_t)length == strlen(path) && strncmp(why, path, (size_t)length) == 0;
+  if (is_itself && access(path, F_OK) == 0)
+    fail(EXIT_RUNTIME, "runtime-missing", "give the libLiteRt.so of ai-edge-litert " RUNTIME_VERSION " for this CPU",
+         "%s is built for another CPU", path);
+  if (is_itself)
     fail(EXIT_RUNTIME, "runtime-missing", "push libLiteRt.so again, or check --runtime", "cannot open %s: %s", path,
          strrchr(why, ':') + 2);
   fail(EXIT_RUNTIME, "library-missing", "install it on the device; libstdc++6 and libgcc-s1 are Debian's packages",

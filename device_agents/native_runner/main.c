@@ -21,9 +21,11 @@
  *
  *   start    python, numpy and runtime_version are null (the library does not say; its hash does); libc
  *   init     The runtime prepares the graph in its first run: first_us includes that, allocate_us is the making of the
- *            tensors' buffers. nodes_delegated, partitions and remaining come from a process of its own that runs
- *            the model once with a profiler, before the measured one loads it; null where that failed. A partition
- *            in which the profiler sees no operator is not counted.
+ *            tensors' buffers.
+ *   delegation   after `memory`: nodes_total, nodes_delegated, partitions and remaining, which litert_runner.py has in
+ *            `init`. They are found by loading the model again when it has been measured, with a profiler, and running
+ *            it once; null where the graph has more than 2000 nodes. A partition in which the profiler sees no operator
+ *            is not counted.
  *   end      gc is null
  *   error    further kinds, exit 69: libc-too-old (libLiteRt.so needs a newer libc or libstdc++ than there is),
  *            library-missing (a library it needs is not there)
@@ -43,7 +45,6 @@
 static struct flags flags;
 static struct model model;
 static struct session session;
-static struct delegation delegation;
 
 static void write_microseconds(struct text *t, const char *key, int64_t ns) { json_share(t, key, (double)ns / 1e3); }
 
@@ -54,7 +55,6 @@ static void write_init(struct text *t)
   write_microseconds(t, "create_us", session.create_ns);
   write_microseconds(t, "allocate_us", session.allocate_ns);
   json_known(t, "threads_allocated", session.threads_allocated);
-  delegation_write(&delegation, &model, t);
   write_microseconds(t, "first_us", session.first_ns);
   json_known(t, "threads_after", session.threads_after);
 }
@@ -100,21 +100,36 @@ static void write_thread_times(struct text *t, const struct spending *from, stru
   json_close(t, ']');
 }
 
-static void write_end(const struct loop *warmup, const struct loop *steady, const struct spending *from,
-                      struct spending *to)
+static void say_memory(int64_t rss_end_kb, int64_t peak_kb)
 {
-  char outputs[65];
+  struct text *line = event("memory");
+  json_known(line, "rss_before_model_kb", session.rss_before_kb);
+  json_known(line, "rss_init_kb", session.rss_init_kb);
+  json_known(line, "rss_first_kb", session.rss_first_kb);
+  json_known(line, "rss_end_kb", rss_end_kb);
+  json_known(line, "peak_kb", peak_kb);
+  say(line);
+}
+
+struct outcome {
+  char output_sha256[65];
+  bool inputs_intact;
+  int64_t threads;
+};
+
+static void say_end(const struct loop *warmup, const struct loop *steady, const struct outcome *outcome,
+                    const struct spending *from, struct spending *to)
+{
   struct text *line = event("end");
-  session_output_sha256(&session, outputs);
   json_int(line, "count", steady->count);
   json_int(line, "warmup_count", warmup->count);
   json_string(line, "stopped_by", steady->stopped_by);
   json_string(line, "warmup_stopped_by", warmup->stopped_by);
-  json_string(line, "output_sha256", outputs);
+  json_string(line, "output_sha256", outcome->output_sha256);
   if (flags.is_copy) json_null(line, "inputs_intact");
-  else json_bool(line, "inputs_intact", session_inputs_intact(&session));
+  else json_bool(line, "inputs_intact", outcome->inputs_intact);
   json_null(line, "gc");
-  json_known(line, "threads_end", thread_count());
+  json_known(line, "threads_end", outcome->threads);
   json_int(line, "wall_ns", to->wall_ns - from->wall_ns);
   json_int(line, "cpu_ns", to->cpu_ns - from->cpu_ns);
   json_int(line, "voluntary_switches", to->usage.ru_nvcsw - from->usage.ru_nvcsw);
@@ -126,6 +141,7 @@ static void write_end(const struct loop *warmup, const struct loop *steady, cons
 static void measure(void)
 {
   static struct spending from, to;
+  static struct delegation delegation;
   struct limits limits = {flags.runs, flags.min_ms * NS_PER_MS, flags.max_ms * NS_PER_MS};
   struct loop warmup, steady;
   loop_warm_up(&warmup, &session);
@@ -137,14 +153,12 @@ static void measure(void)
   int64_t rss_end_kb = status_kb("VmRSS"), peak_kb = status_kb("VmHWM");
   loop_report(&warmup);
   loop_report(&steady);
-  struct text *line = event("memory");
-  json_known(line, "rss_before_model_kb", session.rss_before_kb);
-  json_known(line, "rss_init_kb", session.rss_init_kb);
-  json_known(line, "rss_first_kb", session.rss_first_kb);
-  json_known(line, "rss_end_kb", rss_end_kb);
-  json_known(line, "peak_kb", peak_kb);
-  say(line);
-  write_end(&warmup, &steady, &from, &to);
+  say_memory(rss_end_kb, peak_kb);
+  struct outcome outcome = {.inputs_intact = session_inputs_intact(&session), .threads = thread_count()};
+  session_output_sha256(&session, outcome.output_sha256);
+  delegation_find(&delegation, &session);
+  delegation_say(&delegation, &model);
+  say_end(&warmup, &steady, &outcome, &from, &to);
 }
 
 static _Noreturn void be_a_load(void)
@@ -199,7 +213,6 @@ int main(int argc, char **argv)
   if (flags.check) return 0;
   model_open(&model, &flags);
   say_facts("model", write_model);
-  delegation_find(&delegation, &model, &flags);
   reset_peak();
   session_open(&session, &model, &flags, flags.profile);
   session_first_run(&session);

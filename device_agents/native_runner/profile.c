@@ -185,33 +185,43 @@ static int64_t summarise(struct session *s, int64_t runs, int events_a_run)
   return fitting;
 }
 
+/* Why to stop; NULL to go on. */
+static const char *verdict(const struct flags *flags, int64_t runs, int64_t elapsed_ns)
+{
+  if (runs >= flags->runs && elapsed_ns >= flags->min_ms * NS_PER_MS) return runs == flags->runs ? "runs" : "time";
+  return elapsed_ns >= flags->max_ms * NS_PER_MS || runs == PROFILED_RUNS_MAX ? "cap" : NULL;
+}
+
+/* Gives how many events the last run had. */
+static int profiled_loop(struct session *s, struct loop *steady, struct delegation *delegation)
+{
+  int count = 0;
+  for (int64_t began = monotonic_ns(); !steady->stopped_by;) {
+    const struct profiled *events;
+    if (s->flags->is_copy) session_copy_in(s);
+    steady->start[steady->count] = monotonic_ns();
+    int status = profiled_run(s, &events, &count, &steady->invoke[steady->count]);
+    if (s->flags->is_copy) session_copy_out(s);
+    if (status) complain(s->flags, "", status, true);
+    add_run(events, count);
+    delegation_read(delegation, s->model, events, count);
+    steady->count++;
+    steady->stopped_by = verdict(s->flags, steady->count, monotonic_ns() - began);
+  }
+  return count;
+}
+
 void profile(struct session *s)
 {
-  const struct flags *flags = s->flags;
-  struct loop warmup, steady = {.phase = "steady"};
-  int64_t samples[2][PROFILED_RUNS_MAX];
-  int events_a_run = 0;
+  static struct delegation delegation;
+  static int64_t start[PROFILED_RUNS_MAX], invoke[PROFILED_RUNS_MAX];
+  struct loop warmup, steady = {.phase = "steady", .start = start, .invoke = invoke};
+  int ops = 0;
   loop_warm_up(&warmup, s);
-  steady.start = samples[0], steady.invoke = samples[1];
-  for (int64_t began = monotonic_ns(); !steady.stopped_by;) {
-    const struct profiled *events;
-    int count;
-    if (flags->is_copy) session_copy_in(s);
-    steady.start[steady.count] = monotonic_ns();
-    int status = profiled_run(s, &events, &count, &steady.invoke[steady.count]);
-    if (flags->is_copy) session_copy_out(s);
-    if (status) complain(flags, "", status, true);
-    add_run(events, count);
-    events_a_run = count;
-    steady.count++;
-    int64_t elapsed_ns = monotonic_ns() - began;
-    bool is_enough = steady.count >= flags->runs && elapsed_ns >= flags->min_ms * NS_PER_MS;
-    if (is_enough) steady.stopped_by = steady.count == flags->runs ? "runs" : "time";
-    else if (elapsed_ns >= flags->max_ms * NS_PER_MS || steady.count == PROFILED_RUNS_MAX) steady.stopped_by = "cap";
-  }
+  int events_a_run = profiled_loop(s, &steady, &delegation);
   loop_report(&warmup);
   loop_report(&steady);
-  int ops = 0;
+  delegation_say(&delegation, s->model);
   for (int i = 0; i < seen.count; i++) write_op(&seen.op[i], seen.op[i].node >= 0 ? ops++ : 0);
   int64_t summarised = summarise(s, steady.count, events_a_run);
   struct text *line = event("profile");

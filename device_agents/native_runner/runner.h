@@ -12,7 +12,7 @@
  *   litert.c     opens libLiteRt.so and says why it cannot
  *   complaint.c  keeps what the runtime says on standard error, and what it means for the user
  *   session.c    a loaded model with its inputs set
- *   delegation.c which nodes a delegate took, found out by a process of its own
+ *   delegation.c which nodes a delegate took
  *   loop.c       the timed loops
  *   profile.c    the runtime's own operator profile
  *   main.c       the order of things
@@ -39,7 +39,6 @@ enum {
 };
 
 /* say.c */
-extern bool is_probe; /* a process that only finds something out says nothing and ends with 1 when it fails */
 void say(struct text *line);
 struct text *event(const char *name); /* an object that is open and has its "event" */
 _Noreturn void fail(int status, const char *kind, const char *remedy, const char *format, ...)
@@ -136,6 +135,7 @@ struct environment_option {
   X(int, CreateOpaqueOptions, (const char *, void *, void (*)(void *), handle *))                                     \
   X(int, AddOpaqueOptions, (handle, handle))                                                                          \
   X(int, CreateCompiledModel, (handle, handle, handle, handle *))                                                     \
+  X(void, DestroyCompiledModel, (handle))                                                                             \
   X(int, GetModelSignature, (handle, size_t, handle *))                                                               \
   X(int, GetNumSignatureInputs, (handle, size_t *))                                                                   \
   X(int, GetNumSignatureOutputs, (handle, size_t *))                                                                  \
@@ -203,8 +203,9 @@ struct delegation {
   } remaining[128];
   int kinds;
 };
-void delegation_find(struct delegation *found, const struct model *model, const struct flags *flags);
-void delegation_write(const struct delegation *found, const struct model *model, struct text *t);
+void delegation_read(struct delegation *found, const struct model *model, const struct profiled *events, int count);
+void delegation_find(struct delegation *found, struct session *measured); /* which is let go */
+void delegation_say(const struct delegation *found, const struct model *model);
 
 /* loop.c */
 struct limits {

@@ -7,8 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-bool is_probe;
-
 static void send(const char *bytes, size_t length)
 {
   while (length) {
@@ -31,12 +29,11 @@ struct text *event(const char *name)
 void say(struct text *line)
 {
   text_add(line, "}\n");
-  if (!is_probe) send(line->at, line->length);
+  send(line->at, line->length);
 }
 
 static _Noreturn void end(int status, const char *kind, const char *remedy, const char *message)
 {
-  if (is_probe) _exit(1);
   struct text *line = event("error");
   json_string(line, "kind", kind);
   json_string(line, "message", message);

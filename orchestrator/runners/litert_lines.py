@@ -125,6 +125,7 @@ def _metrics(events: Sequence[Mapping[str, Any]], steady: Sequence[Mapping[str, 
 
 def _observed(events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     start, model, init, end = (_first(events, name) for name in ("start", "model", "init", "end"))
+    delegation = _first(events, "delegation") or init  # the native runner finds it out after the measurement
     observed: dict[str, Any] = {
         "model_sha256": model.get("sha256"),
         "runner_sha256": start.get("runner_sha256"),
@@ -132,9 +133,9 @@ def _observed(events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "runtime_version": start.get("runtime_version"),
         "library_sha256": start.get("library_sha256"),
         "flags": start.get("flags"),
-        "nodes_total": init.get("nodes_total"),
-        "nodes_delegated": init.get("nodes_delegated"),
-        "partitions": init.get("partitions"),
+        "nodes_total": delegation.get("nodes_total"),
+        "nodes_delegated": delegation.get("nodes_delegated"),
+        "partitions": delegation.get("partitions"),
         "threads_before": init.get("threads_before"),
         "threads_allocated": init.get("threads_allocated"),
         "threads_after": init.get("threads_after"),
