@@ -38,13 +38,16 @@ models:
 	$(VENV)-models/bin/pip install --quiet tensorflow-cpu==2.21.0 ai-edge-litert==2.3.0
 	$(VENV)-models/bin/python orchestrator/bundled/make_models.py
 
-# The ARM agents run under qemu, and virtual phones use mksh as phones do. Without root, or without apt, the tests that
-# need them are skipped and say so (phones fall back to the host's sh).
+# The ARM agents run under qemu, the ARM native runner with an aarch64 libc beside it, and virtual phones use mksh as
+# phones do. Without root, or without apt, the tests that need them are skipped and say so (phones fall back to the
+# host's sh).
+TEST_TOOLS := qemu-user-static mksh libc6-arm64-cross libstdc++6-arm64-cross
 test-tools:
-	@if command -v qemu-aarch64-static >/dev/null 2>&1 && command -v mksh >/dev/null 2>&1; then :; \
+	@if command -v qemu-aarch64-static >/dev/null 2>&1 && command -v mksh >/dev/null 2>&1 \
+	    && [ -e /usr/aarch64-linux-gnu/lib/libstdc++.so.6 ]; then :; \
 	  elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
-	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq qemu-user-static mksh >/dev/null; \
-	  else echo "qemu-user-static and mksh are not installed: some tests will be skipped"; fi
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(TEST_TOOLS) >/dev/null; \
+	  else echo "not all of $(TEST_TOOLS) are installed: some tests will be skipped"; fi
 
 # The load is compared with stress-ng where it can be had.
 bench-tools:

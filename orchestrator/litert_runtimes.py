@@ -113,7 +113,7 @@ class Runtimes:
     def locked(self, machine: str) -> Locked | None:
         return read_lock(self.project).get(key(machine)) if machine in PLATFORMS else None
 
-    def add(self, library: Path, *, version: str | None, source: str) -> Runtime:
+    def add(self, library: Path, *, version: str | None, source: str, only_for: str | None = None) -> Runtime:
         """Keep a libLiteRt.so for the machine it is built for, in place of another that was kept for it."""
         try:
             machine, digest = _machine_of(library), sha256(library)
@@ -121,6 +121,8 @@ class Runtimes:
             raise UsageError(
                 f"{source} is {error}", remedy=f"give the {LIBRARY} of {PACKAGE} {VERSION} for Linux"
             ) from error
+        if only_for not in (None, machine):
+            raise HostError(f"{source} is for {machine}, not for {only_for}", remedy="check the registry that pip uses")
         self.obey_lock(machine, digest)
         runtime = Runtime(machine, version, digest, library.stat().st_size, source, timestamp(SYSTEM.now()))
         document = {"schema": _SCHEMA, "version": _VERSION, "runtime": runtime.as_json()}

@@ -30,18 +30,14 @@ def fetch_runtime(runtimes: Runtimes, platform: str, deadline: Deadline) -> Runt
         return kept
     with tempfile.TemporaryDirectory() as folder:
         wheel = _download(machine, Path(folder), deadline)
-        runtime = add_wheel(runtimes, wheel)
-    if runtime.machine != machine:
-        raise HostError(
-            f"{wheel.name} holds a library for {runtime.machine}", remedy="check the registry that pip uses"
-        )
+        runtime = add_wheel(runtimes, wheel, only_for=machine)
     if not locked:
         add_to_lock(runtimes.project, key(machine), Locked(LIBRARY, machine, wheel.name, runtime.sha256, runtime.size))
     return runtime
 
 
-def add_wheel(runtimes: Runtimes, wheel: Path) -> Runtime:
-    """Keep the runtime that a wheel of the package holds."""
+def add_wheel(runtimes: Runtimes, wheel: Path, *, only_for: str | None = None) -> Runtime:
+    """Keep the runtime that a wheel of the package holds, if it is for the machine that is asked for."""
     remedy = f"give a wheel of {PACKAGE} {VERSION} for Linux"
     try:
         with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
@@ -50,7 +46,8 @@ def add_wheel(runtimes: Runtimes, wheel: Path) -> Runtime:
                 raise UsageError(f"{wheel} is of {PACKAGE} {version}, not {VERSION}", remedy=remedy)
             if archive.getinfo(_MEMBER).file_size > _SIZE_MAX:
                 raise UsageError(f"{wheel} holds a library of more than {_SIZE_MAX} bytes", remedy=remedy)
-            return runtimes.add(Path(archive.extract(_MEMBER, folder)), version=version, source=wheel.name)
+            library = Path(archive.extract(_MEMBER, folder))
+            return runtimes.add(library, version=version, source=wheel.name, only_for=only_for)
     except KeyError as error:
         raise UsageError(f"{wheel} holds no {_MEMBER}", remedy=remedy) from error
     except FileNotFoundError as error:

@@ -6,13 +6,14 @@ import os
 import sys
 from collections.abc import Callable
 
-from tests.bench import load, overhead, runner, start, telemetry
+from tests.bench import load, native, overhead, runner, start, telemetry
 
 FIGURES: dict[str, Callable[[], None]] = {
     "start": start.help_against_python,
     "overhead": overhead.host_time_per_trial,
     "load": load.offered_against_achieved,
     "runner": runner.runner_against_bare_loop,
+    "native": native.native_against_python,
     "telemetry": telemetry.cost_and_effect,
 }
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import statistics
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from tests.bench.measuring import MODEL, PYTHON, RUNNER, TINY, quartiles, timed
 
 _ROUNDS = 12
+Named = tuple[str, Callable[[], float]]
 _BARE = """\
 import os, sys, time
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
@@ -39,15 +42,22 @@ _CASES = (
 def runner_against_bare_loop() -> None:
     """median inference in litert_runner over that in a bare loop around the same runtime, fresh processes in turns"""
     for name, model, threads, runs, copy in _CASES:
-        ours: list[float] = []
-        bare: list[float] = []
-        for number in range(_ROUNDS):
-            for values in (ours, bare) if number % 2 else (bare, ours):
-                is_ours = values is ours
-                values.append(_runner_us(model, threads, runs, copy) if is_ours else _bare_us(model, threads, runs))
-        ratios = [mine / other for mine, other in zip(ours, bare, strict=True)]
-        medians = f"runner {statistics.median(ours):8.2f} us, bare {statistics.median(bare):8.2f} us"
-        print(f"  {name:26} {medians}, ratio {quartiles(ratios, '', 4)}", flush=True)
+        compare_in_turns(
+            name,
+            ("runner", partial(_runner_us, model, threads, runs, copy)),
+            ("bare", partial(_bare_us, model, threads, runs)),
+        )
+
+
+def compare_in_turns(name: str, ours: Named, other: Named) -> None:
+    """Print both medians in microseconds, and the ratio of neighbours in time."""
+    found: dict[str, list[float]] = {ours[0]: [], other[0]: []}
+    for number in range(_ROUNDS):
+        for label, measure_us in (ours, other) if number % 2 else (other, ours):
+            found[label].append(measure_us())
+    ratios = [mine / theirs for mine, theirs in zip(found[ours[0]], found[other[0]], strict=True)]
+    medians = ", ".join(f"{label} {statistics.median(values):8.2f} us" for label, values in found.items())
+    print(f"  {name:26} {medians}, ratio {quartiles(ratios, '', 4)}", flush=True)
 
 
 def _bare_us(model: object, threads: int, runs: int) -> float:
@@ -58,11 +68,13 @@ def _runner_us(model: object, threads: int, runs: int, copy: str) -> float:
     return statistics.median(samples_us(timed(runner_argv(model, threads, runs, copy)).stdout))
 
 
-def runner_argv(model: object, threads: int, runs: int, copy: str = "copy") -> list[str]:
-    """The runner's command line for so many warm-up and as many timed runs."""
+def runner_argv(
+    model: object, threads: int, runs: int, copy: str = "copy", *, program: Sequence[str] = (PYTHON, str(RUNNER))
+) -> list[str]:
+    """A runner's command line for so many warm-up and as many timed runs."""
     flags = ["--delegate", "xnnpack", "--copy", copy, "--warmup-runs", str(runs), "--warmup-min-ms", "0"]
     flags += ["--runs", str(runs), "--min-ms", "0", "--max-ms", "60000", "--seed", "1"]
-    return [PYTHON, str(RUNNER), f"--model={model}", "--threads", str(threads), *flags]
+    return [*program, f"--model={model}", "--threads", str(threads), *flags]
 
 
 def samples_us(stdout: bytes) -> list[float]:

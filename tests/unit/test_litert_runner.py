@@ -221,7 +221,8 @@ def test_runtime_missing() -> None:
     code, kind, message, remedy = failure(start(["--check"], "-S", "-E"))
     assert (code, kind) == (69, "runtime-missing")
     assert message.startswith("LiteRT cannot be loaded: No module named ")
-    assert remedy == f"on the device: {sys.executable} -m pip install ai-edge-litert numpy"
+    by_pip = f"on the device: {sys.executable} -m pip install ai-edge-litert numpy"
+    assert remedy == f"{by_pip}; or measure with --runner litert_native, which brings its own runtime"
 
 
 def test_internal_error() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.plan import Measure
-from orchestrator.runners.base import Places, Reading
+from orchestrator.runners.base import Places, Reading, RunnerError
 from orchestrator.runners.litert_runner import LITERT_RUNNER
 from tests.unit.trial_factory import make_cell
 
@@ -66,7 +68,28 @@ class TestCommands:
     def test_the_check_stands_alone(self) -> None:
         """Whether the device can run it at all."""
         command = LITERT_RUNNER.check_command("/usr/bin/python3", {"runner": "/w/runner.py"})
-        assert command.argv == ("/usr/bin/python3", "/w/runner.py", "--check")
+        assert command.argv[3:] == ("sh", "/usr/bin/python3", "/w/runner.py", "--check")
+
+    def test_the_check_starts_python(self) -> None:
+        """Here this one, with the real runner: it ends as that ends."""
+        files = {role: str(path) for role, path in LITERT_RUNNER.files("", "x86_64").items()}
+        command = LITERT_RUNNER.check_command(sys.executable, files)
+        done = subprocess.run(command.argv, capture_output=True, timeout=60, check=False)
+        facts, error = LITERT_RUNNER.read_check(done.stdout.splitlines())
+        assert (done.returncode == 0) == (error is None) == bool(facts)
+
+    def test_a_device_without_python_is_told_of_the_native_runner(self) -> None:
+        """The shell says it, because nothing else can."""
+        command = LITERT_RUNNER.check_command("no-such-python3", {"runner": "/w/runner.py"})
+        done = subprocess.run(command.argv, capture_output=True, timeout=60, check=False)
+        facts, error = LITERT_RUNNER.read_check(done.stdout.splitlines())
+        assert (done.returncode, facts) == (69, {})
+        assert error == RunnerError(
+            "python-missing",
+            "there is no no-such-python3 on the device",
+            "measure with --runner litert_native, which needs no Python, or install Python and ai-edge-litert",
+            permanent=True,
+        )
 
     def test_the_file_it_pushes_is_there(self) -> None:
         """One file, found without importing it."""
