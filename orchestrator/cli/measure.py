@@ -43,7 +43,9 @@ def run(
     device: DeviceOption = None,
     tag: TagOption = None,
     model: Annotated[list[str] | None, typer.Option("--model", help="A model or a glob; may be repeated.")] = None,
-    runner: Annotated[str | None, typer.Option("--runner", help="litert_runner, litert_runner:zero-copy")] = None,
+    runner: Annotated[
+        str | None, typer.Option("--runner", help="litert_runner, litert_runner:zero-copy, litert_native")
+    ] = None,
     delegate: Annotated[str | None, typer.Option("--delegate", help="xnnpack,cpu")] = None,
     threads: Annotated[str | None, typer.Option("--threads", help="1,2,4 or auto")] = None,
     affinity: Annotated[str | None, typer.Option("--affinity", help="any,big,mid,little or masks")] = None,

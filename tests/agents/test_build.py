@@ -41,9 +41,18 @@ def test_a_machine_finds_its_agent(agents: dict[str, Path], machine: str, name: 
     assert path is not None and path in agents.values() and path.name == name
 
 
-def test_an_unknown_machine_has_no_agent() -> None:
+def test_an_unknown_machine_has_no_program() -> None:
     """There is no guessing."""
     assert device_agents.agent_binary("riscv64") is None
+    assert device_agents.native_runner_binary("riscv64") is None
+
+
+def test_native_runners_are_small_and_ask_for_glibc(native_runners: dict[str, Path]) -> None:
+    """Each is a dynamic program, because it opens the runtime."""
+    for path in native_runners.values():
+        content = path.read_bytes()
+        assert len(content) <= SIZE_BYTES_MAX
+        assert b"/ld-linux" in content and b"libc.so.6" in content
 
 
 def test_only_what_is_out_of_date_is_built(agent: Path, tmp_path: Path) -> None:
@@ -76,8 +85,8 @@ def test_a_missing_compiler_is_named(tmp_path: Path) -> None:
     assert done.returncode == 3
 
 
-def test_wheel_carries_the_agents(agents: dict[str, Path], tmp_path: Path) -> None:
-    """The build hook puts every agent into the wheel, executable, though git ignores them."""
+def test_wheel_carries_the_programs(agents: dict[str, Path], native_runners: dict[str, Path], tmp_path: Path) -> None:
+    """The build hook puts every agent and native runner into the wheel, executable, though git ignores them."""
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(SOURCES.parent, tmp_path / "device_agents", ignore=ignored)
     (tmp_path / ".gitignore").write_text("/device_agents/bin/\n")
@@ -94,7 +103,7 @@ def test_wheel_carries_the_agents(agents: dict[str, Path], tmp_path: Path) -> No
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         assert len(names) == len(set(names))
-        for path in agents.values():
+        for path in (agents | native_runners).values():
             entry = archive.getinfo(f"device_agents/bin/{path.name}")
             assert entry.file_size == path.stat().st_size
             assert entry.external_attr >> 16 & 0o111

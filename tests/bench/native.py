@@ -23,7 +23,7 @@ _CASES = (
 
 
 def native_against_python() -> None:
-    """median inference in the native runner over that in litert_runner, fresh processes in turns; then whole processes"""
+    """inference in the native runner over that in litert_runner, fresh processes in turns; and whole processes"""
     binary = native_runner_binary(platform.machine())
     if binary is None:
         raise SystemExit("no native runner for this machine: run `make agents`")
