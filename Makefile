@@ -28,7 +28,7 @@ format: $(INSTALLED)
 bench: $(INSTALLED) agents bench-tools
 	$(BIN)/python -m tests.bench
 
-# The device agents in C, for three architectures; rebuilt only when their sources changed.
+# The agents and native runners in C, for three architectures; rebuilt only when their sources changed.
 agents: $(INSTALLED)
 	$(BIN)/python -m device_agents.build_agents
 

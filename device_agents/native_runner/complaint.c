@@ -15,11 +15,11 @@ static int real = -1, kept = -1;
 static char said[64 * 1024];
 
 /* Safe in a signal handler. */
-static size_t pass_on(void)
+static void pass_on(void)
 {
   size_t length = 0;
   ssize_t got;
-  if (kept < 0) return 0;
+  if (kept < 0) return;
   while (length < sizeof said - 1 && (got = pread(kept, said + length, sizeof said - 1 - length, (off_t)length)) > 0)
     length += (size_t)got;
   said[length] = 0;
@@ -28,7 +28,6 @@ static size_t pass_on(void)
     if (part <= 0) break;
     sent += (size_t)part;
   }
-  return length;
 }
 
 static void crashed(int number)
@@ -53,7 +52,11 @@ void complaint_begin(void)
 #endif
   if (kept < 0) return; /* an old kernel: the words go where they always go, and the error names the status only */
   real = dup(STDERR_FILENO);
-  if (real < 0 || dup2(kept, STDERR_FILENO) < 0) die(EXIT_SYSTEM, "cannot redirect standard error");
+  if (real < 0 || dup2(kept, STDERR_FILENO) < 0) {
+    close(kept); /* nobody listens */
+    kept = -1;
+    return;
+  }
   on_fatal_signals(crashed);
 }
 

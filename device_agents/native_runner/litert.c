@@ -76,7 +76,7 @@ static void refuse_missing_library(const char *path, const char *why)
   if (!end) return;
   int length = (int)(end - why);
   bool is_itself = (size_t)length == strlen(path) && strncmp(why, path, (size_t)length) == 0;
-  if (is_itself && access(path, F_OK) == 0)
+  if (is_itself && strstr(end, "No such file") && access(path, F_OK) == 0)
     fail(EXIT_RUNTIME, "runtime-missing", "give the libLiteRt.so of ai-edge-litert " RUNTIME_VERSION " for this CPU",
          "%s is built for another CPU", path);
   if (is_itself)

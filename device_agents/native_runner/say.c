@@ -34,6 +34,7 @@ void say(struct text *line)
 
 static _Noreturn void end(int status, const char *kind, const char *remedy, const char *message)
 {
+  complaint_end();
   struct text *line = event("error");
   json_string(line, "kind", kind);
   json_string(line, "message", message);

@@ -113,18 +113,22 @@ agent_app = typer.Typer(help="The programs that run on devices.", rich_markup_mo
 
 @agent_app.command(name="show")
 def agent_show(as_json: JsonOption = False) -> None:
-    """List the device agents of this installation."""
-    from device_agents import agent_binary
+    """List the device agents and native runners of this installation."""
+    from device_agents import agent_binary, native_runner_binary
     from orchestrator.content_hash import sha256
 
-    rows = [
-        {"machine": machine, "path": str(path), "bytes": path.stat().st_size, "sha256": sha256(path)}
-        for machine in ("x86_64", "aarch64", "armv7l")
-        if (path := agent_binary(machine))
-    ]
+    agents, runners = (
+        [
+            {"machine": machine, "path": str(path), "bytes": path.stat().st_size, "sha256": sha256(path)}
+            for machine in ("x86_64", "aarch64", "armv7l")
+            if (path := find(machine))
+        ]
+        for find in (agent_binary, native_runner_binary)
+    )
     if as_json:
-        print_json("devbench.agents", {"agents": rows})
+        print_json("devbench.agents", {"agents": agents, "native_runners": runners})
         return
+    rows = agents + runners
     for row in rows:
         print(f"{row['machine']:8} {row['bytes']:>7} bytes  {str(row['sha256'])[:12]}  {row['path']}")
     if not rows:
@@ -133,7 +137,7 @@ def agent_show(as_json: JsonOption = False) -> None:
 
 @agent_app.command(name="build")
 def agent_build() -> None:
-    """Build the device agents from their source (needs the ziglang package)."""
+    """Build the device agents and native runners from their source (needs the ziglang package)."""
     from device_agents.build_agents import BIN, AgentBuildError, build_all
 
     try:

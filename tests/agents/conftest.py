@@ -12,7 +12,7 @@ import device_agents
 from device_agents.build_agents import BIN, build_agents, build_runners
 from orchestrator.errors import HostError
 from orchestrator.litert_runtimes import Runtimes
-from tests.agents.native_host import ROOT, Runner
+from tests.runner_process import ROOT, Runner
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ from orchestrator.clock import Deadline
 from orchestrator.errors import HostError
 from orchestrator.litert_runtimes import Runtimes
 from orchestrator.litert_wheels import fetch_runtime
-from tests.agents.native_host import INT8, MODELS, Runner, run_program
+from tests.runner_process import INT8, MODELS, Runner, run_program
 
 USERLAND = Path("/usr/aarch64-linux-gnu/lib")
 CPUINFO = """\
@@ -81,7 +81,7 @@ def test_it_starts_and_knows_its_runtime(foreign: Runner) -> None:
 
 def test_it_measures_with_xnnpack(foreign: Runner) -> None:
     """The whole int8 network, delegated whole, on two threads; the emulator itself has one more."""
-    ran = foreign.measured(INT8, threads="2", runs="2", warmup_runs="0")
+    ran = foreign.measured(INT8, threads="2", runs="2", warmup_runs="0", max_ms="50000")
     init, delegation = ran.one("init"), ran.one("delegation")
     assert init["threads_allocated"] - init["threads_before"] == 1
     assert (delegation["nodes_delegated"], delegation["partitions"], delegation["remaining"]) == (64, 1, {})

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from device_agents import litert_runner
-from tests.agents.native_host import MODELS, Runner
+from tests.runner_process import MODELS, Runner
 
 schema: Any = pytest.importorskip("ai_edge_litert.schema_py_generated", reason="needs the extra `local`")
 SHAPE = [3, 7]

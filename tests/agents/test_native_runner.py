@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.agents.native_host import FLOAT, INT8, MODELS, TINY, Runner, flags, run_program
+from tests.runner_process import FLOAT, INT8, MODELS, TINY, Runner, flags, run_program
 
 # ------------------------------------------------------------------------------------- the contract with litert_runner
 
@@ -147,7 +147,7 @@ def test_plain_kernels_take_one_thread(native: Runner) -> None:
 
 def test_loops_stop_as_asked(native: Runner) -> None:
     """By number, by time, by cap; samples in chunks, complete and in order."""
-    ran = native.measured(runs="1203")
+    ran = native.measured(runs="1203", max_ms="50000")
     steady = [event for event in ran.all("samples") if event["phase"] == "steady"]
     assert [(chunk["first"], len(chunk["invoke_ns"])) for chunk in steady] == [(0, 500), (500, 500), (1000, 203)]
     starts = [value for chunk in steady for value in chunk["start_ns"]]
@@ -227,7 +227,7 @@ def test_a_closed_output_ends_it(native: Runner) -> None:
     """Quietly, by SIGPIPE, and before the long loop is over."""
     reading, writing = os.pipe()
     os.close(reading)
-    argv = [*native.program, *flags(TINY, {"min_ms": "15000"})]
+    argv = [*native.program, *flags(TINY, {"min_ms": "15000", "max_ms": "20000"})]
     try:
         done = subprocess.run(argv, stdout=writing, stderr=subprocess.PIPE, timeout=10, check=False)
     finally:
@@ -319,12 +319,12 @@ def test_profile_of_a_graph_in_parts(native: Runner) -> None:
 @pytest.mark.parametrize("delegate", ["xnnpack", "cpu"])
 def test_profile_of_a_network(native: Runner, delegate: str) -> None:
     """The operators make up nearly all of an inference, and the runtime's summary comes with them."""
-    ran = native.measured(FLOAT, profile="", runs="6", delegate=delegate)
+    ran = native.measured(FLOAT, profile="", runs="6", delegate=delegate, max_ms="50000")
     end = ran.one("profile")
     assert (end["count"], end["truncated"], end["ops"]) == (6, False, len(ran.all("op")))
     (whole,) = (phase for phase in ran.all("phase") if phase["name"] == "Invoke")
-    inside = sum(op["total_us"] for op in ran.all("op"))
-    assert 0.5 * whole["total_us"] < inside <= whole["total_us"] + len(ran.all("op")) * 6
+    inside = sum(op["min_us"] for op in ran.all("op"))  # the least of each: other programs may interrupt any run
+    assert 0.5 * whole["min_us"] < inside <= whole["min_us"] + len(ran.all("op"))
     if delegate == "cpu":
         assert [op["node"] for op in ran.all("op")] == list(range(64))
     text = [line for chunk in ran.all("summary") for line in chunk["lines"]]

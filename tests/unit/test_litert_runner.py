@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests import runner_process
+
 pytest.importorskip("ai_edge_litert", reason="needs the extra `local`")
 
 ROOT = Path(__file__).parents[2]
@@ -27,17 +29,7 @@ FLOAT = ROOT / "orchestrator" / "bundled" / "mobilenet_v2_035_f32.tflite"
 INT8 = ROOT / "orchestrator" / "bundled" / "mobilenet_v2_035_int8.tflite"
 TINY = MODELS / "tiny_add.tflite"
 NO_SUCH_HASH = "0" * 64
-ORDINARY = {
-    "--threads": "1",
-    "--delegate": "xnnpack",
-    "--copy": "copy",
-    "--warmup-runs": "2",
-    "--warmup-min-ms": "0",
-    "--runs": "5",
-    "--min-ms": "0",
-    "--max-ms": "5000",
-    "--seed": "7",
-}
+ORDINARY = {"--" + name.replace("_", "-"): value for name, value in runner_process.ORDINARY.items()}
 
 Event = dict[str, Any]
 

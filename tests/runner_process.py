@@ -1,4 +1,4 @@
-"""A small host for the tests of the native runner: its command lines, what it printed, how it ended."""
+"""A LiteRT runner as a process, for tests: its command lines, what it printed, how it ended."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 MODELS = ROOT / "tests" / "data" / "models"
 TINY = MODELS / "tiny_add.tflite"
 FLOAT = ROOT / "orchestrator" / "bundled" / "mobilenet_v2_035_f32.tflite"
@@ -22,7 +22,7 @@ ORDINARY = {
     "warmup_min_ms": "0",
     "runs": "5",
     "min_ms": "0",
-    "max_ms": "20000",
+    "max_ms": "5000",
     "seed": "7",
 }
 
