@@ -122,7 +122,7 @@ static const char *first_words(const char *words, int status)
   return line;
 }
 
-_Noreturn void complain(const struct flags *flags, const char *words, int status, bool is_running)
+_Noreturn void complain(const struct session *s, const char *words, int status, bool is_running)
 {
   enum { MEMORY_FAILURE = 2 };
   const char *complaint = first_words(words, status);
@@ -131,7 +131,7 @@ _Noreturn void complain(const struct flags *flags, const char *words, int status
   if (status == MEMORY_FAILURE)
     fail(EXIT_DATA, "out-of-memory", "use a smaller model or input, or a device with more memory",
          "there is not enough memory for the model's tensors");
-  if (flags->is_xnnpack && strstr(words, "(TfLiteXNNPackDelegate) failed to prepare"))
+  if (is_preparing && s->flags->is_xnnpack && plain_kernels_work(s))
     fail(EXIT_DATA, "delegate-failed", "run it with --delegate cpu, or convert the model so that XNNPACK accepts it",
          "XNNPACK cannot prepare the model: %s", complaint);
   if (!is_preparing)

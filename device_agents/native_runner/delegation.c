@@ -49,7 +49,7 @@ void delegation_find(struct delegation *found, struct session *measured)
   session_copy_in(&again);
   int status = profiled_run(&again, &events, &count, &elapsed_ns);
   const char *said = complaint_end();
-  if (status) complain(measured->flags, said, status, true);
+  if (status) complain(&again, said, status, true);
   delegation_read(found, measured->model, events, count);
 }
 

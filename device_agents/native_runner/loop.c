@@ -32,7 +32,7 @@ static void reserve(struct loop *loop, const struct limits *limits, int64_t firs
   set_room(loop, room < RUNS_MAX ? room : RUNS_MAX, is_copy);
 }
 
-static void failed(const struct session *s, int status) { complain(s->flags, "", status, true); }
+static void failed(const struct session *s, int status) { complain(s, "", status, true); }
 
 static void copy_loop(struct loop *loop, struct session *s, const struct limits *limits)
 {

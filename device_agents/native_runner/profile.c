@@ -180,7 +180,7 @@ static int64_t summarise(struct session *s, int64_t runs, int events_a_run)
   for (int64_t i = 0; i < fitting && !status; i++) status = session_run(s);
   if (!status) status = litert.StopProfiler(s->profiler);
   if (!status) status = litert.GetProfileSummary(s->profiler, s->compiled, &summary);
-  if (status) complain(s->flags, "", status, true);
+  if (status) complain(s, "", status, true);
   write_summary(summary ? summary : "");
   return fitting;
 }
@@ -202,7 +202,7 @@ static int profiled_loop(struct session *s, struct loop *steady, struct delegati
     steady->start[steady->count] = monotonic_ns();
     int status = profiled_run(s, &events, &count, &steady->invoke[steady->count]);
     if (s->flags->is_copy) session_copy_out(s);
-    if (status) complain(s->flags, "", status, true);
+    if (status) complain(s, "", status, true);
     add_run(events, count);
     delegation_read(delegation, s->model, events, count);
     steady->count++;

@@ -168,7 +168,8 @@ void litert_write(const struct flags *flags, struct text *t); /* the fields of `
 /* complaint.c */
 void complaint_begin(void);
 const char *complaint_end(void); /* what was said since, passed on to standard error */
-_Noreturn void complain(const struct flags *flags, const char *said, int status, bool is_running);
+struct session;
+_Noreturn void complain(const struct session *s, const char *said, int status, bool is_running);
 
 /* session.c */
 struct session {
@@ -187,6 +188,7 @@ struct session {
 };
 void session_open(struct session *s, const struct model *model, const struct flags *flags, bool is_profiled);
 void session_first_run(struct session *s);
+bool plain_kernels_work(const struct session *s); /* whether the model runs without the delegate that refused it */
 int session_run(struct session *s);
 void session_copy_in(struct session *s);
 void session_copy_out(struct session *s);

@@ -63,6 +63,18 @@ def test_same_errors(native: Runner, in_python: Runner, name: str) -> None:
     assert (ours.exit_code, ours.events[-1]) == (theirs.exit_code, theirs.events[-1])
 
 
+@pytest.mark.parametrize(("name", "kind"), [("odd_zero_point", "delegate-failed"), ("uneven_add", "model-invalid")])
+def test_a_delegate_that_fails_is_told_from_a_model_that_is_wrong(
+    native: Runner, in_python: Runner, name: str, kind: str
+) -> None:
+    """Where XNNPACK cannot and the plain kernels can, it is the delegate that failed; both runners try."""
+    model = MODELS / f"{name}.tflite"
+    ours, theirs = native.run(model).error, in_python.run(model).error
+    assert ours[:2] == theirs[:2] == (65, kind)
+    assert theirs[2].startswith(ours[2])
+    assert (native.run(model, delegate="cpu").exit_code == 0) == (kind == "delegate-failed")
+
+
 USAGE: list[dict[str, str | None]] = [
     {"use_gpu": "1"},
     {"thread": "1"},
