@@ -45,6 +45,7 @@ class LitertNative:
     variants = ("zero-copy",)
     delegates = ("xnnpack", "cpu")
     platforms = ("linux",)
+    takes_inputs = True
 
     def __init__(self, runtimes: RuntimeCache) -> None:
         self._runtimes = runtimes

@@ -51,6 +51,11 @@ class TestCommands:
         """Those of litert_runner, and the runtime; no Python."""
         assert " ".join(LITERT_NATIVE.command(CELL, PLACES, MEASURE).argv) == MEASURED
 
+    def test_inputs_are_added_where_there_are_some(self) -> None:
+        """With an equals sign, whatever the name starts with."""
+        assert LITERT_NATIVE.takes_inputs
+        assert "--inputs=-in.npz" in LITERT_NATIVE.command(CELL, replace(PLACES, inputs="-in.npz"), MEASURE).argv
+
     def test_variant_load_and_profile(self) -> None:
         """zero-copy is a variant; a load runs on one thread; the profile is the measured command and a word."""
         in_place = LITERT_NATIVE.command(replace(CELL, runner="litert_native:zero-copy"), PLACES, MEASURE)
