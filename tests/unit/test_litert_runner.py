@@ -35,18 +35,8 @@ Event = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Ran:
+class Ran(runner_process.Ran):
     """What one process printed and how it ended."""
-
-    events: list[Event]
-    exit_code: int
-    stderr: str
-
-    def one(self, name: str) -> Event:
-        """The only event of that name."""
-        found = [event for event in self.events if event["event"] == name]
-        assert len(found) == 1, self
-        return found[0]
 
     def column(self, phase: str, name: str) -> list[int]:
         """One column of the samples of a phase, chunks joined."""
