@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
@@ -20,9 +21,21 @@ from orchestrator.transports.local import LOCAL
 
 from ..devices.adb_server import AdbServer
 from ..devices.fixtures import StartPhone
-from ..devices.virtual_phone import FLAGSHIP, OLD, Profile, VirtualPhone
+from ..devices.virtual_phone import FLAGSHIP, OLD, Profile
+from ..devices.virtual_phone.sandbox import Process
 
 HOSTILE = "a b'c\"d$(touch pwned)`id`;&|*?[é]\\ -x\nnext"
+
+
+class Phone(Protocol):
+    """A phone that lives on this host, seen from behind."""
+
+    @property
+    def address(self) -> str: ...
+
+    def path(self, path: str) -> Path: ...
+
+    def processes(self) -> Sequence[Process]: ...
 
 
 @dataclass(frozen=True)
@@ -32,7 +45,7 @@ class Bench:
     transport: Transport
     scratch: str
     """A folder on the device that is the test's own."""
-    phone: VirtualPhone | None = None
+    phone: Phone | None = None
 
     def host_path(self, path: str) -> Path:
         """A file of the device, as this host sees it."""
@@ -65,9 +78,12 @@ def local_bench(request: pytest.FixtureRequest) -> Bench:
 
 
 def adb_bench(request: pytest.FixtureRequest, profile: Profile) -> Bench:
-    server: AdbServer = request.getfixturevalue("adb_server")
     start: StartPhone = request.getfixturevalue("phone")
-    phone = start(profile, connected=False)
+    return phone_bench(request.getfixturevalue("adb_server"), start(profile, connected=False))
+
+
+def phone_bench(server: AdbServer, phone: Phone) -> Bench:
+    """A phone with a scratch folder that is empty."""
     address = {"serial": phone.address, "adb_server": f"127.0.0.1:{server.port}"}
     transport = ADB.open(Device("phone", "adb", address=address), deadline=soon(60))
     scratch = "/data/local/tmp/scratch"

@@ -4,6 +4,7 @@
  *   /usr /lib*   the host's, read-only (tools)     /sys      PHONE_DIR/sys
  *   /proc        a fresh one, the files of PHONE_DIR/proc bound over its own
  *   /data        tmpfs of a chosen size            /sdcard   /data/media/0, noexec
+ *   /bin         /system/bin, as on phones         /dev/pts  terminals of its own
  *   /dev         a few nodes of the host's, and /dev/.phone = PHONE_DIR/state
  */
 #include "phone_init.h"
@@ -90,6 +91,17 @@ static void borrow(const char *path)
   }
 }
 
+/* Where the host's /bin is /usr/bin, the phone's is /system/bin: there is the shell that adbd starts. */
+static void make_bin(void)
+{
+  struct stat status;
+  if (lstat("/bin", &status) == 0 && S_ISLNK(status.st_mode)) {
+    if (symlink("/system/bin", "bin") != 0) die("bin");
+  } else {
+    borrow("/bin");
+  }
+}
+
 static void make_dev(const char *state)
 {
   static const char *const nodes[] = {"null", "zero", "full", "random", "urandom", "tty"};
@@ -105,6 +117,9 @@ static void make_dev(const char *state)
     bind(from, to);
   }
   if (symlink("/proc/self/fd", "dev/fd") != 0) die("dev/fd");
+  make_dir("dev/pts", 0755);
+  if (mount("devpts", "dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666") != 0) die("dev/pts");
+  if (symlink("pts/ptmx", "dev/ptmx") != 0) die("dev/ptmx");
   make_dir("dev/.phone", 0755);
   bind(state, "dev/.phone");
 }
@@ -150,12 +165,13 @@ static void make_data(uint64_t bytes)
 
 void world_mount(const struct world *world)
 {
-  static const char *const borrowed[] = {"/usr", "/bin", "/lib", "/lib64", "/lib32", "/sbin"};
+  static const char *const borrowed[] = {"/usr", "/lib", "/lib64", "/lib32", "/sbin"};
   char from[512];
   if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) die("/");
   snprintf(from, sizeof from, "%s/root", world->phone_dir);
   if (mount("phone", from, "tmpfs", MS_NOSUID, "mode=755,size=1m") != 0 || chdir(from) != 0) die(from);
   for (size_t i = 0; i < sizeof borrowed / sizeof *borrowed; i++) borrow(borrowed[i]);
+  make_bin();
   make_dir("system", 0755);
   bind_read_only(world->system_dir, "system");
   make_dir("etc", 0755);

@@ -20,7 +20,8 @@ from .storage import PhoneFiles
 from .sync import SyncService
 
 _BEAT_S = 0.2
-_ENVIRONMENT = {
+#: What a phone's adbd gives to commands.
+ENVIRONMENT = {
     "PATH": "/product/bin:/apex/com.android.runtime/bin:/system/bin:/system/xbin:/vendor/bin",
     "ANDROID_ROOT": "/system",
     "ANDROID_DATA": "/data",
@@ -54,7 +55,7 @@ class Daemon:
         self.keys = keys
         self.sandbox = sandbox
         self.body = Body(phone_dir, profile, clock=clock, look=sandbox.processes)
-        self.environment = dict(_ENVIRONMENT)
+        self.environment = dict(ENVIRONMENT)
         #: The names of all services that hosts have opened, in order.
         self.opened: list[str] = []
         self.port = 0

@@ -58,14 +58,16 @@ class Sandbox:
         self._loop.add_reader(control, self._listen)
 
     @classmethod
-    async def start(cls, phone_dir: Path, *, system_dir: Path, cpus: int, data_bytes: int) -> Sandbox:
-        """A sandbox that is ready for commands."""
+    async def start(
+        cls, phone_dir: Path, *, system_dir: Path, cpus: int, data_bytes: int, within: Sequence[str] = ()
+    ) -> Sandbox:
+        """A sandbox that is ready for commands; `within` are words before its own, such as `unshare --net`."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(False)
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
         words = [build("phone_init"), phone_dir, system_dir, SHELL_UID, cpus, data_bytes, theirs.fileno()]
         init = subprocess.Popen(
-            [str(word) for word in words],
+            [*within, *(str(word) for word in words)],
             pass_fds=(theirs.fileno(),),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -82,6 +84,11 @@ class Sandbox:
         assert init.stderr is not None
         init.stderr.close()  # what it says later nobody reads, and descriptors are scarce with many phones
         return sandbox
+
+    @property
+    def pid(self) -> int:
+        """The process on the host that holds the phone's namespaces."""
+        return self._init.pid
 
     def stop(self) -> None:
         """Ends everything on the phone."""
