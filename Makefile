@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test check format bench agents models test-tools bench-tools clean
+.PHONY: demo test test-system check format bench agents models test-tools system-tools bench-tools clean
 
 # Measure the small bundled models on this machine: threads, idle and under load, and the verdict. Exit code 5 says that
 # some trials were rejected because something else kept the machine busy; the table says which, and the demo is done.
@@ -14,6 +14,11 @@ demo: $(INSTALLED) agents
 
 test: $(INSTALLED) agents test-tools
 	$(BIN)/pytest
+
+# The transport's contract and whole runs against the adbd that phones run, from this machine's Debian mirror, in
+# namespaces of its own. Needs root; without it everything is skipped, and says so.
+test-system: $(INSTALLED) agents test-tools system-tools
+	$(BIN)/pytest tests/system -rs
 
 check: $(INSTALLED)
 	$(BIN)/ruff format --check .
@@ -49,6 +54,11 @@ test-tools:
 	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(TEST_TOOLS) >/dev/null; \
 	  else echo "not all of $(TEST_TOOLS) are installed: some tests will be skipped"; fi
 
+# The phone of test-system has a cable of its own, made with iproute2.
+system-tools:
+	@if [ "$$(id -u)" = 0 ] && ! command -v ip >/dev/null 2>&1 && command -v apt-get >/dev/null 2>&1; then \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq iproute2 >/dev/null; fi
+
 # The load is compared with stress-ng where it can be had.
 bench-tools:
 	@command -v stress-ng >/dev/null 2>&1 || \
@@ -64,4 +74,4 @@ $(INSTALLED): pyproject.toml device_agents/hatch_hook.py
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(VENV)-models device_agents/bin build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-models device_agents/bin build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .cache

@@ -10,7 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 CACHE = Path(__file__).parents[2] / ".cache" / "adbd-trixie"
-_KEYRINGS = (Path("/usr/share/keyrings/debian-archive-keyring.pgp"), Path("/usr/share/keyrings/debian-archive-keyring.gpg"))
+_KEYRINGS = (
+    Path("/usr/share/keyrings/debian-archive-keyring.pgp"),
+    Path("/usr/share/keyrings/debian-archive-keyring.gpg"),
+)
 _LIBRARIES = "usr/lib/x86_64-linux-gnu"
 _FETCH_S = 300.0
 
@@ -85,9 +88,7 @@ def _run(command: Sequence[str]) -> str | None:
     """What went wrong, or None."""
     environment = {**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
     try:
-        done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=False, timeout=_FETCH_S
-        )
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=_FETCH_S)
     except subprocess.TimeoutExpired:
         return f"{command[0]} took longer than {_FETCH_S:.0f} s"
     lines = [line for line in done.stderr.splitlines() if line.strip()]

@@ -20,21 +20,21 @@ class Cable:
         number = secrets.randbelow(1 << 14) * 4
         base = f"198.18.{number >> 8}"
         self.address = f"{base}.{(number & 0xFF) + 2}"
-        self._name = f"adbd{secrets.token_hex(4)}"
+        self.name = f"adbd{secrets.token_hex(4)}"
         inside = ["nsenter", "--net", f"--target={pid}", "ip"]
-        _ip("link", "add", self._name, "type", "veth", "peer", "name", "eth0", "netns", str(pid))
-        _ip("address", "add", f"{base}.{(number & 0xFF) + 1}/30", "dev", self._name)
+        _ip("link", "add", self.name, "type", "veth", "peer", "name", "eth0", "netns", str(pid))
+        _ip("address", "add", f"{base}.{(number & 0xFF) + 1}/30", "dev", self.name)
         _run(*inside, "address", "add", f"{self.address}/30", "dev", "eth0")
         for name in ("lo", "eth0"):
             _run(*inside, "link", "set", name, "up")
         self.plug()
 
     def plug(self) -> None:
-        _ip("link", "set", self._name, "up")
+        _ip("link", "set", self.name, "up")
 
     def unplug(self) -> None:
         """Nothing gets through any more, and nobody is told."""
-        _ip("link", "set", self._name, "down")
+        _ip("link", "set", self.name, "down")
 
 
 def _ip(*words: str) -> None:

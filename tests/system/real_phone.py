@@ -39,7 +39,7 @@ class RealPhone:
     """A phone whose adbd is the real one; plain calls, from any thread."""
 
     def __init__(self, adbd: Path, profile: Profile = FLAGSHIP, *, serial: str = "REALADBD0001") -> None:
-        """`adbd` is a folder with `bin/adbd` and `lib/`. NoSandbox or NoNetwork say what this machine does not allow."""
+        """`adbd` is a folder with `bin/adbd` and `lib/`. NoSandbox and NoNetwork say what is not allowed here."""
         build("phone_init")
         self._dir = Path(tempfile.mkdtemp(prefix="devbench-adbd-"))
         self._dir.chmod(0o755)
@@ -53,7 +53,7 @@ class RealPhone:
         try:
             self._build_world(adbd, profile, serial)
             self._sandbox = self._do(self._start_sandbox(profile))
-            self._cable = Cable(self._sandbox.pid)
+            self.cable = Cable(self._sandbox.pid)
             self._body = Body(self._dir / "phone", profile, clock=time.monotonic, look=self._sandbox.processes)
             self._do(self._start_tasks())
         except BaseException:
@@ -94,7 +94,7 @@ class RealPhone:
         folder = f"/{_APEX}"
         argv = [f"{folder}/lib/ld-linux-x86-64.so.2", "--library-path", f"{folder}/lib", f"{folder}/bin/adbd"]
         assert self._sandbox is not None
-        with open(os.devnull, "rb") as nothing, (self._dir / "adbd.log").open("ab") as log:
+        with Path(os.devnull).open("rb") as nothing, (self._dir / "adbd.log").open("ab") as log:
             streams = (nothing.fileno(), log.fileno(), log.fileno())
             return self._sandbox.start_command(argv, ENVIRONMENT | {"ADBD_PORT": str(_PORT)}, streams)
 
@@ -125,7 +125,7 @@ class RealPhone:
     @property
     def address(self) -> str:
         """What to give to `adb connect`; it is also the serial under which adb then knows the phone."""
-        return f"{self._cable.address}:{_PORT}"
+        return f"{self.cable.address}:{_PORT}"
 
     @property
     def log(self) -> str:
@@ -168,10 +168,10 @@ class RealPhone:
 
     def unplug(self) -> None:
         """The cable is out: nothing gets through, and neither side is told."""
-        self._cable.unplug()
+        self.cable.unplug()
 
     def plug(self) -> None:
-        self._cable.plug()
+        self.cable.plug()
 
 
 def _is_adbd(process: Process) -> bool:

