@@ -12,7 +12,7 @@ from orchestrator.runners.base import Reading, RunnerError
 from orchestrator.runners.benchmark_model_output import read_output
 from orchestrator.trial import Summary
 
-RECORDINGS = Path(__file__).parents[1] / "data" / "benchmark_model_recordings"
+RECORDINGS = Path(__file__).parents[1] / "data" / "benchmark_model"
 
 
 @dataclass(frozen=True)
