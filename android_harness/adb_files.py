@@ -60,7 +60,8 @@ class AdbFiles:
 
     def _send(self, content: FileIO, path: str, mode: int, deadline: Deadline) -> tuple[int, int]:
         """How many bytes went out, and how large the phone says the file is (32 bits of it)."""
-        modified = int(os.fstat(content.fileno()).st_mtime) & 0xFFFFFFFF
+        # Now, not the source's: by this the age of what a cut link leaves behind is told.
+        modified = int(deadline.clock.now().timestamp()) & 0xFFFFFFFF
         with self._link.open(b"sync:", deadline) as connection:
             request = f"{path},{mode}".encode("utf-8", "surrogateescape")
             connection.send(_HEAD.pack(b"SEND", len(request)) + request, deadline)

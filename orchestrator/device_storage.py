@@ -18,8 +18,23 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 MAX_AGE_DAYS = 30
 MAX_TOTAL_BYTES = 4 * 1024**3
 
+TEMPORARY = ".devbench-"
+"""How every transport begins the names of files that are there only while something is under way."""
+
+# A link that is cut leaves temporary files behind: pushes beside their target, and what old phones' shells keep. After
+# two days nobody is at work on them any more.
+_SWEEP = (
+    "find \"$1/blobs\" -maxdepth 2 -name '{temporary}*' -type f -mtime +1 -exec rm -f {{}} ';';"
+    "find \"${{1%/*}}\" /data/local/tmp -maxdepth 1 -name '{temporary}*' -type f -mtime +1 -exec rm -f {{}} ';'"
+)
 # What was used now is marked as fresh; then the folders by age, the youngest first, the old ones, and all sizes.
-_LIST = 'cd "$1" || exit 0; shift; touch "$@"; ls -1t; echo --; find . -maxdepth 1 -mtime +{days}; echo --; du -sk *'
+_LIST = (
+    'cd "$1/blobs" || exit 0; shift; touch "$@"; ls -1t; echo --; find . -maxdepth 1 -mtime +{days}; echo --; du -sk *'
+)
+_CLEAN = (
+    'rm -rf "$1/blobs" "$1"/{temporary}* && rm -f "${{1%/*}}"/{temporary}* /data/local/tmp/{temporary}*;'
+    'rmdir "$1" 2>/dev/null || true'
+)
 
 
 @dataclass(frozen=True)
@@ -49,7 +64,8 @@ class Storage:
     def prune(self, in_use: Sequence[str]) -> int:
         """Remove files that were not used for long, and the oldest beyond the total; gives how many. What is in use
         (hashes) stays."""
-        answer = self._run("sh", "-c", _LIST.format(days=MAX_AGE_DAYS), "sh", self.blobs, *in_use)
+        script = f"{_SWEEP.format(temporary=TEMPORARY)}; {_LIST.format(days=MAX_AGE_DAYS)}"
+        answer = self._run("sh", "-c", script, "sh", self.workdir, *in_use)
         doomed = _doomed(answer, frozenset(in_use))
         if doomed:
             self._run("rm", "-rf", *(f"{self.blobs}/{digest}" for digest in doomed))
@@ -57,8 +73,7 @@ class Storage:
 
     def clean(self) -> None:
         """Remove every file of devbench from the device; its folder goes too if nothing else is in it."""
-        script = 'rm -rf "$1/blobs" "$1"/.push-* && { rmdir "$1" 2>/dev/null || true; }'
-        self._run("sh", "-c", script, "sh", self.workdir)
+        self._run("sh", "-c", _CLEAN.format(temporary=TEMPORARY), "sh", self.workdir)
 
 
 def _mb(size_bytes: int) -> str:

@@ -12,7 +12,7 @@ from orchestrator.clock import SYSTEM, Deadline
 from tests.cli.conftest import Workplace
 from tests.devices.adb_server import AdbServer
 from tests.devices.fixtures import StartPhone
-from tests.devices.virtual_phone import FLAGSHIP, MID, OLD, VirtualPhone
+from tests.devices.virtual_phone import FLAGSHIP, MID, OLD, Profile, VirtualPhone
 
 
 @pytest.fixture
@@ -172,15 +172,20 @@ def test_init_starts_no_adb_server(lab: Workplace) -> None:
     assert "adb" not in (lab.folder / "devices.toml").read_text()
 
 
-def test_clean_leaves_no_trace_on_the_phone(lab: Workplace, adb_server: AdbServer, phone: StartPhone) -> None:
-    """`devbench devices --clean` removes what devbench pushed."""
-    one = phone()
+@pytest.mark.parametrize("profile", [FLAGSHIP, OLD], ids=lambda profile: str(profile.name))
+def test_clean_leaves_no_trace_on_the_phone(
+    lab: Workplace, adb_server: AdbServer, phone: StartPhone, profile: Profile
+) -> None:
+    """`devbench devices --clean` removes what devbench pushed, and what a cut link left behind."""
+    one = phone(profile)
     write_fleet(lab, adb_server, one=one)
     assert lab.devbench("run", "--plan", write_plan(lab, blocks="1:1"), "--quiet").status == 0
-    assert one.path("/data/local/tmp/devbench/blobs").exists()
+    blobs = one.path("/data/local/tmp/devbench/blobs")
+    for folder in (next(blobs.iterdir()), one.path("/data/local/tmp")):
+        (folder / ".devbench-push-0123").write_bytes(b"torn")
     done = lab.devbench("devices", "--clean")
     assert (done.status, done.stdout) == (0, "one: clean\n")
-    assert "devbench" not in [path.name for path in one.path("/data/local/tmp").iterdir()]
+    assert list(one.path("/data/local/tmp").iterdir()) == []
 
 
 def test_a_link_that_breaks_during_a_trial_costs_nothing_but_time(

@@ -74,6 +74,36 @@ def test_cleaning_leaves_what_is_not_ours(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "shared").iterdir()] == ["other"]
 
 
+def a_leftover(path: Path, *, age_days: float) -> Path:
+    """What a link that was cut in the middle of a push leaves behind."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"torn")
+    then = SYSTEM.now().timestamp() - age_days * DAY_S
+    os.utime(path, (then, then))
+    return path
+
+
+def test_old_leftovers_of_cut_links_are_removed(tmp_path: Path) -> None:
+    """Also from the folder of a file in use, and from beside the workdir; a push under way is left alone."""
+    workdir = tmp_path / "devbench"
+    blob = workdir / "blobs" / a_blob(workdir, "a", age_days=1)
+    old = [a_leftover(place / ".devbench-push-1", age_days=3) for place in (blob, tmp_path)]
+    new = [a_leftover(place / ".devbench-push-2", age_days=0.5) for place in (blob, tmp_path)]
+    assert Storage(LocalTransport(), str(workdir)).prune(["a" * 64]) == 0
+    assert [path.exists() for path in (*old, *new)] == [False, False, True, True]
+    assert (blob / "model.tflite").exists()
+
+
+def test_cleaning_removes_every_leftover(tmp_path: Path) -> None:
+    """However young; files of others that begin with a dot stay."""
+    workdir = tmp_path / "devbench"
+    for place in (workdir / "blobs" / "x", workdir, tmp_path):
+        a_leftover(place / ".devbench-push-1", age_days=0)
+    (tmp_path / ".other").touch()
+    Storage(LocalTransport(), str(workdir)).clean()
+    assert [path.name for path in tmp_path.iterdir()] == [".other"]
+
+
 def test_a_file_larger_than_the_room_is_refused_beforehand(tmp_path: Path) -> None:
     """With what is needed and what there is."""
     with pytest.raises(DeviceFull, match=r"big\.tflite needs \d+ MB in .*, and \d+ MB are free"):
