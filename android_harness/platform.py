@@ -133,14 +133,16 @@ def _status(number: int) -> str:
 def _temperature(
     thermal: dumpsys.Thermal, battery: dumpsys.Battery, samples: Sequence[Mapping[str, Any]]
 ) -> tuple[float | None, str | None]:
-    """The skin's where the phone tells it: Android throttles by that one, and it does not jump with every burst."""
-    choices = (
-        (thermal.hottest("skin"), "skin"),
-        (thermal.hottest("cpu", "soc"), "CPU"),
-        (_hottest(samples), "hottest sensor"),
-        (None if battery.updates_stopped else battery.temperature_c, "battery"),
-    )
-    return next(((celsius, sensor) for celsius, sensor in choices if celsius is not None), (None, None))
+    """The skin's where the phone tells it: Android throttles by that one, and it does not jump with every burst. The
+    samples are read only where Android says nothing, because reading them may be a round trip."""
+    for celsius, sensor in ((thermal.hottest("skin"), "skin"), (thermal.hottest("cpu", "soc"), "CPU")):
+        if celsius is not None:
+            return celsius, sensor
+    hottest = _hottest(samples)
+    if hottest is not None:
+        return hottest, "hottest sensor"
+    celsius = None if battery.updates_stopped else battery.temperature_c
+    return celsius, None if celsius is None else "battery"
 
 
 def _hottest(samples: Sequence[Mapping[str, Any]]) -> float | None:

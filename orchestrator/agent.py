@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, overload
 
 from orchestrator.agent_lines import LineReader, Report
 from orchestrator.clock import Deadline
@@ -36,6 +37,27 @@ class Trialling:
     deadline_s: float
 
 
+class SamplesWhenRead(Sequence[Mapping[str, Any]]):
+    """Telemetry that is asked for when somebody reads it: a round trip that often nobody needs."""
+
+    def __init__(self, sample: Callable[[], Sequence[Mapping[str, Any]]]) -> None:
+        self._sample = sample
+
+    @cached_property
+    def _samples(self) -> Sequence[Mapping[str, Any]]:
+        return self._sample()
+
+    @overload
+    def __getitem__(self, index: int) -> Mapping[str, Any]: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Mapping[str, Any]]: ...
+    def __getitem__(self, index: int | slice) -> Mapping[str, Any] | Sequence[Mapping[str, Any]]:
+        return self._samples[index]
+
+    def __len__(self) -> int:
+        return len(self._samples)
+
+
 class Agent:
     """The agent on one device."""
 
@@ -59,6 +81,10 @@ class Agent:
         reader = LineReader()
         reader.feed(completed.stdout)
         return reader.finish()
+
+    def sample_when_read(self, timeout_s: float) -> Sequence[Mapping[str, Any]]:
+        """One sample, made when it is looked at."""
+        return SamplesWhenRead(lambda: self.sample(0.0, Deadline.after(timeout_s)).samples)
 
     def hash(self, paths: Sequence[str], deadline: Deadline) -> dict[str, str | None]:
         """SHA-256 by path as the device reads the files; None for one that cannot be read."""

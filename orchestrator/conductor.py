@@ -223,7 +223,7 @@ class Conductor:
         if self._limits == Limits():
             return {}
         if samples is None:
-            samples = self._deployment.agent.sample(0.0, Deadline.after(_COMMAND_S)).samples
+            samples = self._deployment.agent.sample_when_read(_COMMAND_S)
         return self.platform.state(samples, self._ask)
 
     def _look(self) -> Look:

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from tests.bench import load, native, overhead, runner, start, telemetry
+from tests.bench import load, native, overhead, phone_files, phone_runs, runner, start, telemetry
 
 FIGURES: dict[str, Callable[[], None]] = {
     "start": start.help_against_python,
@@ -15,6 +15,9 @@ FIGURES: dict[str, Callable[[], None]] = {
     "runner": runner.runner_against_bare_loop,
     "native": native.native_against_python,
     "telemetry": telemetry.cost_and_effect,
+    "phone-files": phone_files.against_adb,
+    "phone-trial": phone_runs.host_time_per_trial,
+    "phones": phone_runs.many_phones,
 }
 
 

@@ -7,7 +7,8 @@ import platform
 import statistics
 import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,16 +39,27 @@ class Timed:
     cpu_s: float
 
 
-def timed(argv: Sequence[str | Path]) -> Timed:
-    began = SYSTEM.monotonic_s()
-    process = subprocess.Popen([str(word) for word in argv], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    assert process.stdout
-    stdout = process.stdout.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
-        raise SystemExit(f"{argv[0]} ended with {process.returncode}")
-    return Timed(stdout, SYSTEM.monotonic_s() - began, usage.ru_utime + usage.ru_stime)
+def timed(
+    argv: Sequence[str | Path],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    accepted: Sequence[int] = (0,),
+) -> Timed:
+    with tempfile.TemporaryFile() as errors:
+        began = SYSTEM.monotonic_s()
+        process = subprocess.Popen(
+            [str(word) for word in argv], cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=errors
+        )
+        with process:
+            assert process.stdout
+            stdout = process.stdout.read()
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode not in accepted:
+            errors.seek(0)
+            raise SystemExit(f"{argv[0]} ended with {process.returncode}:\n{errors.read().decode(errors='replace')}")
+        return Timed(stdout, SYSTEM.monotonic_s() - began, usage.ru_utime + usage.ru_stime)
 
 
 def quartiles(values: Sequence[float], unit: str, digits: int = 2) -> str:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.agent import Trialling, _arguments, _check_protocol
+from orchestrator.agent import SamplesWhenRead, Trialling, _arguments, _check_protocol
 from orchestrator.agent_lines import LineReader, Report
 from orchestrator.errors import DeviceUnfit
 from orchestrator.platforms.base import Hold
@@ -192,3 +192,18 @@ def test_an_agent_of_another_protocol_is_not_believed() -> None:
     _check_protocol(read(IDLE))
     with pytest.raises(DeviceUnfit, match="the agent speaks protocol 2, and this devbench speaks 1"):
         _check_protocol(read(b'H {"protocol":2}\n'))
+
+
+def test_samples_are_asked_for_once_when_they_are_read() -> None:
+    """Not before, and not again."""
+    asked: list[int] = []
+
+    def sample() -> list[dict[str, int]]:
+        asked.append(1)
+        return [{"t_ns": 1}, {"t_ns": 2}]
+
+    samples = SamplesWhenRead(sample)
+    assert asked == []
+    assert [one["t_ns"] for one in samples] == [1, 2]
+    assert (len(samples), samples[-1], samples[:1]) == (2, {"t_ns": 2}, [{"t_ns": 1}])
+    assert asked == [1]
