@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from orchestrator.clock import Deadline
 from orchestrator.errors import DeviceFull
 from orchestrator.transports.base import Transport
+from orchestrator.whole_files import TEMPORARY
 
 _COMMAND_S = 60.0
 _MARGIN_BYTES = 8 * 1024 * 1024
@@ -17,9 +18,6 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 MAX_AGE_DAYS = 30
 MAX_TOTAL_BYTES = 4 * 1024**3
-
-TEMPORARY = ".devbench-"
-"""How every transport begins the names of files that are there only while something is under way."""
 
 # A link that is cut leaves temporary files behind: pushes beside their target, and what old phones' shells keep. After
 # two days nobody is at work on them any more.

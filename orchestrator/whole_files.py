@@ -10,12 +10,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+TEMPORARY = ".devbench-"
+"""How the names of files begin that are there only while something is under way, on this host and on devices."""
+
 
 @contextmanager
 def written_whole(path: Path, mode: int = 0o644) -> Iterator[BinaryIO]:
     """A file that gets the name `path` when the block ends well, and vanishes when it does not."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=TEMPORARY)
     try:
         with os.fdopen(descriptor, "wb") as out:
             yield out

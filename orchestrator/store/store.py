@@ -17,7 +17,7 @@ from orchestrator.settings import nearest
 from orchestrator.store import schema
 from orchestrator.store.rows import RunRecord, SessionRecord, cell_of, imported_run, slot_key, trial_of, trial_row
 from orchestrator.trial import Cell, Finding, Outcome, Trial
-from orchestrator.whole_files import copy_whole
+from orchestrator.whole_files import TEMPORARY, copy_whole
 
 DATABASE = "devbench.sqlite"
 
@@ -79,6 +79,7 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._writing = threading.RLock()
+        self._keeping = threading.Lock()
         self._engine = sa.create_engine(
             f"sqlite:///{folder / DATABASE}", connect_args={"timeout": 30, "check_same_thread": False}
         )
@@ -272,14 +273,15 @@ class Store:
     def keep_blob(self, source: Path) -> None:
         """Keep a model or runner by its hash, so that the run can be reproduced later."""
         digest = sha256(source)
-        with _translated(self.folder):
+        with self._keeping, _translated(self.folder):
             if self.blob(digest) is None:
                 copy_whole(source, self.folder / "blobs" / digest / source.name)
 
     def blob(self, digest: str) -> Path | None:
         """The kept file of this hash, if it is there and unharmed."""
         found = sorted((self.folder / "blobs" / digest).glob("*"))
-        return next((path for path in found if path.is_file() and sha256(path) == digest), None)
+        whole = [path for path in found if path.is_file() and not path.name.startswith(TEMPORARY)]
+        return next((path for path in whole if sha256(path) == digest), None)
 
     def keep_log(self, trial_name: str, run_id: str, content: bytes) -> str:
         """Keep a trial's transcript; gives its path inside the store."""

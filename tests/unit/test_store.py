@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,10 +11,12 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
+from orchestrator.content_hash import sha256
 from orchestrator.errors import ImportRefused, RunNotFound, StoreError
 from orchestrator.store import RunRecord, SessionRecord, Store, open_store
 from orchestrator.store.schema import VERSION
 from orchestrator.trial import Cell, Finding, Outcome, Severity, Slot, Summary, Trial
+from orchestrator.whole_files import TEMPORARY
 from tests.unit.trial_factory import make_cell, make_trial
 
 
@@ -127,6 +130,24 @@ def test_not_run_notes_can_be_forgotten(store: Store) -> None:
     store.add_trial(missing)
     store.forget_not_run(a_run().id, cell.device)
     assert [trial.outcome for trial in store.trials(a_run().id)] == [Outcome.MEASURED]
+
+
+def test_many_devices_may_keep_the_same_file_at_once(store: Store, tmp_path: Path) -> None:
+    """Whoever asks is given the file under its name, never a copy that another is still making."""
+    source = tmp_path / "model.tflite"
+    source.write_bytes(b"model" * 100_000)
+    copy_under_way = store.folder / "blobs" / sha256(source) / f"{TEMPORARY}another"
+    copy_under_way.parent.mkdir(parents=True)
+    copy_under_way.write_bytes(source.read_bytes())
+    assert store.blob(sha256(source)) is None
+
+    def keep(_: int) -> Path | None:
+        store.keep_blob(source)
+        return store.blob(sha256(source))
+
+    with ThreadPoolExecutor(16) as devices:
+        found = set(devices.map(keep, range(64)))
+    assert found == {copy_under_way.with_name("model.tflite")}
 
 
 def test_blobs_are_kept_by_content(store: Store, tmp_path: Path) -> None:
