@@ -43,16 +43,21 @@ models:
 	$(VENV)-models/bin/pip install --quiet tensorflow-cpu==2.21.0 ai-edge-litert==2.3.0
 	$(VENV)-models/bin/python orchestrator/bundled/make_models.py
 
-# The ARM agents run under qemu, the ARM native runner with an aarch64 libc beside it, and virtual phones use mksh as
-# phones do. Without root, or without apt, the tests that need them are skipped and say so (phones fall back to the
-# host's sh).
-TEST_TOOLS := qemu-user-static mksh libc6-arm64-cross libstdc++6-arm64-cross
+# The ARM agents run under qemu, the ARM native runner with an aarch64 libc beside it; virtual phones use mksh as phones
+# do, and boards are real ssh servers on loopback. Without root, or without apt, the tests that need them are skipped and
+# say so (phones fall back to the host's sh).
+TEST_PROGRAMS := qemu-aarch64-static mksh sshd dropbear busybox csh fish /usr/aarch64-linux-gnu/lib/libstdc++.so.6
+TEST_PACKAGES := qemu-user-static mksh libc6-arm64-cross libstdc++6-arm64-cross openssh-server openssh-client \
+  dropbear-bin busybox csh fish
 test-tools:
-	@if command -v qemu-aarch64-static >/dev/null 2>&1 && command -v mksh >/dev/null 2>&1 \
-	    && [ -e /usr/aarch64-linux-gnu/lib/libstdc++.so.6 ]; then :; \
+	@for program in $(TEST_PROGRAMS); do \
+	  [ -e $$program ] || PATH="$$PATH:/usr/sbin" command -v $$program >/dev/null 2>&1 || missing="$$missing $$program"; \
+	done; \
+	if [ -z "$$missing" ]; then :; \
 	  elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
-	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(TEST_TOOLS) >/dev/null; \
-	  else echo "not all of $(TEST_TOOLS) are installed: some tests will be skipped"; fi
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
+	      apt-get install -y -qq --no-install-recommends $(TEST_PACKAGES) >/dev/null; \
+	  else echo "not installed, so some tests will be skipped:$$missing"; fi
 
 # The phone of test-system has a cable of its own, made with iproute2.
 system-tools:

@@ -13,10 +13,10 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from android_harness.adb_link import AdbLink
-from android_harness.adb_shell import quoted
 from android_harness.adb_wire import READABLE, WRITABLE, Connection, LinkEnded, WireError
 from orchestrator.clock import Deadline
 from orchestrator.errors import DeviceError, DeviceUnfit, HostError
+from orchestrator.transports.posix_shell import quoted
 
 _HEAD = struct.Struct("<4sI")
 _STAT = struct.Struct("<4sIII")

@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from android_harness.adb_server import AdbServer
-from android_harness.adb_watchdog import Patience, Pulse, Watchdog
+from android_harness.adb_watchdog import Pulse, Watchdog
 from android_harness.adb_wire import Connection, Frozen, LinkEnded, NoServer, Overdue, Refused
 from orchestrator.clock import Deadline
 from orchestrator.errors import CommandTimeout, DeviceError, DeviceFull, DeviceLost, DeviceUnfit
+from orchestrator.transports.base import Patience
 
 _RESUME = "reconnect it, then `devbench run --resume`"
 

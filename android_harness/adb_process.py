@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from android_harness.adb_link import AdbLink
-from android_harness.adb_shell import Dialect, exit_of, quoted
+from android_harness.adb_shell import Dialect
 from android_harness.adb_wire import READABLE, WRITABLE, Connection, LinkEnded, WireError
 from orchestrator.clock import Deadline
 from orchestrator.errors import CommandTimeout, DeviceError, DeviceLost, DeviceUnfit
+from orchestrator.transports.posix_shell import exit_of, quoted
 
 STDERR_KEPT = 16 * 1024
 _CHUNK = 256 * 1024

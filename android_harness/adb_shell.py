@@ -14,25 +14,12 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from android_harness.adb_wire import Refused
+from orchestrator.transports.posix_shell import CANNOT_START, becoming
 
 _PACKET = struct.Struct("<BI")
 _STDIN, _STDOUT, _STDERR, _EXIT, _CLOSE_STDIN = range(5)
 _PACKET_BYTES_MAX = 32 * 1024
 _LINE_BYTES_MAX = 512
-_CANNOT_START = (126, 127)
-_SIGNALS_MAX = 64
-
-
-def quoted(argv: Sequence[str]) -> str:
-    """The command line that a shell takes apart into exactly these arguments. The only place that quotes."""
-    for argument in argv:
-        assert "\0" not in argument, "no argument of any program can hold a NUL"
-    return " ".join("'" + argument.replace("'", "'\\''") + "'" for argument in argv)
-
-
-def exit_of(status: int) -> int:
-    """The contract's exit: a shell says 128 + n for signal n. A program that itself exits so looks the same."""
-    return 128 - status if 128 < status <= 128 + _SIGNALS_MAX else status
 
 
 class Dialect(Protocol):
@@ -61,11 +48,6 @@ class Dialect(Protocol):
         """A file that is left on the phone when the command is killed; empty for none."""
 
 
-def _body(argv: Sequence[str], nonce: str) -> str:
-    """Runs in a shell of its own, becomes the command. The trap speaks only when exec did not."""
-    return f"trap 'echo {nonce} >&2' 0; exec {quoted(argv)}"
-
-
 class _Common:
     def __init__(self, argv: Sequence[str]) -> None:
         self._argv = argv
@@ -91,7 +73,7 @@ class _Common:
         if self.stderr.endswith(mark):
             del self.stderr[-len(mark) :]
             # Some shells also come back from exec of a command that is built in, with that command's status.
-            self.has_started = status not in _CANNOT_START
+            self.has_started = status not in CANNOT_START
 
 
 class ShellV2(_Common):
@@ -105,7 +87,7 @@ class ShellV2(_Common):
 
     @property
     def service(self) -> bytes:
-        return f"shell,v2,raw:echo $$; {_body(self._argv, self._nonce)}".encode("utf-8", "surrogateescape")
+        return f"shell,v2,raw:echo $$; {becoming(self._argv, self._nonce)}".encode("utf-8", "surrogateescape")
 
     def feed(self, chunk: bytes) -> None:
         buffer = self._buffer
@@ -157,7 +139,7 @@ class ExecV1(_Common):
         reader = 'while IFS= read -r l && [ "$l" != . ]; do echo "$l"; done'
         # In parentheses: a shell ends when it cannot redirect for a built-in, and then stderr goes with stdout.
         keep = f"if ( : >{kept} ) 2>/dev/null; then exec 4>{kept}; else exec 4>&1; fi"
-        run = f"( {_body(self._argv, nonce)} ) 2>&4 4>&-"
+        run = f"( {becoming(self._argv, nonce)} ) 2>&4 4>&-"
         tell = f'echo "{nonce} $?"; cat {kept} 2>/dev/null; rm -f {kept}; echo {nonce}.'
         return f"exec:echo $$; {keep}; {reader} | {{ {run}; {tell}; }}".encode("utf-8", "surrogateescape")
 

@@ -12,11 +12,10 @@ from android_harness.adb_link import AdbLink
 from android_harness.adb_process import AdbProcess
 from android_harness.adb_server import AdbServer, server_address
 from android_harness.adb_shell import Dialect, ExecV1, ShellV2
-from android_harness.adb_watchdog import Patience
 from orchestrator.clock import Deadline
 from orchestrator.errors import SettingsError
 from orchestrator.fleet import AddressKeys, Device
-from orchestrator.transports.base import Completed, Process, Transport
+from orchestrator.transports.base import Completed, Patience, Process, Transport
 
 _START_S = 30.0
 

@@ -7,16 +7,9 @@ from dataclasses import dataclass
 
 from android_harness.adb_wire import READABLE, Connection, Frozen, LinkEnded, wait_for_any
 from orchestrator.clock import Deadline
+from orchestrator.transports.base import Patience
 
 _CLOSED = b"FAIL0006closed"
-
-
-@dataclass(frozen=True)
-class Patience:
-    """How long nothing may come before the phone is asked, and how long it may take to answer."""
-
-    silence_s: float = 10.0
-    echo_s: float = 10.0
 
 
 @dataclass

@@ -1,5 +1,5 @@
-"""Fixtures that several folders of tests share: one adb server and one rack of virtual phones for all of them."""
+"""Fixtures that several folders of tests share: one adb server and one rack of virtual phones for all, and boards."""
 
-from tests.devices.fixtures import adb_server, benchmark_apk, benchmark_model, phone, rack
+from tests.devices.fixtures import adb_server, benchmark_apk, benchmark_model, board, phone, rack
 
-__all__ = ["adb_server", "benchmark_apk", "benchmark_model", "phone", "rack"]
+__all__ = ["adb_server", "benchmark_apk", "benchmark_model", "board", "phone", "rack"]

@@ -49,6 +49,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "orchestrator.runners.base",
         "orchestrator.transports",
         "orchestrator.transports.base",
+        "orchestrator.transports.posix_shell",
     ),
     "mind": (
         "orchestrator.agent_lines",
@@ -72,9 +73,20 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "orchestrator.runners.benchmark_model_flags",
         "orchestrator.runners.benchmark_model_output",
         "orchestrator.platforms.linux",
+        "orchestrator.transports.ssh_shell",
     ),
     "hands": (
         "orchestrator.transports.local",
+        "orchestrator.transports.ssh",
+        "orchestrator.transports.ssh_connect",
+        "orchestrator.transports.ssh_files",
+        "orchestrator.transports.ssh_greeting",
+        "orchestrator.transports.ssh_host_keys",
+        "orchestrator.transports.ssh_link",
+        "orchestrator.transports.ssh_login",
+        "orchestrator.transports.ssh_process",
+        "orchestrator.transports.ssh_pulse",
+        "orchestrator.transports.ssh_route",
         "orchestrator.agent",
         "orchestrator.deploy",
         "orchestrator.device_lock",
@@ -166,7 +178,9 @@ EFFECTS = {
     ),
     "terminal": Effect(("rich",), ("orchestrator.reports",), {}),
     "network": Effect(
-        ("socket", "ssl", "http", "urllib", "requests"), ("orchestrator.published_binaries", "android_harness"), {}
+        ("socket", "ssl", "http", "urllib", "requests", "paramiko"),
+        ("orchestrator.published_binaries", "orchestrator.transports", "android_harness"),
+        {},
     ),
     "pickles": Effect(("pickle", "marshal", "shelve"), (), {}),
 }

@@ -25,6 +25,14 @@ class Completed:
     stderr: bytes
 
 
+@dataclass(frozen=True)
+class Patience:
+    """How long nothing may come before a device is asked for a sign of life, and how long it may take to answer."""
+
+    silence_s: float = 10.0
+    echo_s: float = 10.0
+
+
 class Process(Protocol):
     """A command under way on the device."""
 

@@ -15,10 +15,10 @@ import pytest
 from android_harness.adb_server import AdbServer as Server
 from android_harness.adb_server import ServerAddress
 from android_harness.adb_transport import ADB, AdbTransport, open_phone
-from android_harness.adb_watchdog import Patience
 from orchestrator.clock import SYSTEM, Deadline
 from orchestrator.errors import CommandTimeout, DeviceError, DeviceFull, DeviceLost, DeviceUnfit, HostError, error_text
 from orchestrator.fleet import Device
+from orchestrator.transports.base import Patience
 
 from ..devices.adb_server import AdbServer, adb_binary
 from ..devices.fixtures import StartPhone

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -18,9 +20,11 @@ from orchestrator.errors import CommandTimeout, DeviceError, DeviceUnfit
 from orchestrator.fleet import Device
 from orchestrator.transports.base import Transport
 from orchestrator.transports.local import LOCAL
+from orchestrator.transports.ssh import SSH
 
 from ..devices.adb_server import AdbServer
-from ..devices.fixtures import StartPhone
+from ..devices.fixtures import StartBoard, StartPhone
+from ..devices.ssh_board import BoardOptions, SshBoard
 from ..devices.virtual_phone import FLAGSHIP, OLD, Profile
 from ..devices.virtual_phone.sandbox import Process
 
@@ -46,6 +50,7 @@ class Bench:
     scratch: str
     """A folder on the device that is the test's own."""
     phone: Phone | None = None
+    board: SshBoard | None = None
 
     def host_path(self, path: str) -> Path:
         """A file of the device, as this host sees it."""
@@ -53,6 +58,8 @@ class Bench:
 
     def processes(self) -> list[object]:
         """What runs on the device; this machine has its own life, and is not asked."""
+        if self.board:
+            return [*self.board.processes()]
         return [*self.phone.processes()] if self.phone else []
 
     def is_alive(self, pid: int) -> bool:
@@ -91,8 +98,22 @@ def phone_bench(server: AdbServer, phone: Phone) -> Bench:
     return Bench(transport, scratch, phone)
 
 
+def ssh_bench(request: pytest.FixtureRequest, options: BoardOptions) -> Bench:
+    start: StartBoard = request.getfixturevalue("board")
+    board = start(options)
+    transport = SSH.open(Device("board", "ssh", address=board.address_keys), deadline=soon(60))
+    return Bench(transport, str(board.scratch), board=board)
+
+
+BOARDS = {
+    "ssh": BoardOptions(),
+    "ssh_as_boards_are": BoardOptions(server="dropbear", userland="busybox"),
+    "ssh_one_session_only": BoardOptions(config=["MaxSessions 1"], userland="busybox"),
+}
+
 TRANSPORTS = {
     "local": local_bench,
+    **{name: partial(ssh_bench, options=options) for name, options in BOARDS.items()},
     "adb": lambda request: adb_bench(request, FLAGSHIP),
     "adb_before_android_7": lambda request: adb_bench(request, OLD),
 }
@@ -161,7 +182,7 @@ def test_a_deadline_kills_the_command_and_its_children(bench: Bench) -> None:
 
 def test_a_missing_program_is_an_error_with_a_remedy(transport: Transport) -> None:
     """A program that is not there is named."""
-    with pytest.raises(DeviceUnfit, match=r"no program /nowhere/prog on (this machine|phone)") as caught:
+    with pytest.raises(DeviceUnfit, match=r"no program /nowhere/prog on (this machine|phone|board)") as caught:
         transport.run(["/nowhere/prog"], deadline=soon())
     assert caught.value.remedy
 
@@ -295,10 +316,10 @@ def test_push_replaces_a_running_program(bench: Bench, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts open files through /proc, which is not here")
 def test_a_thousand_commands_leak_nothing(bench: Bench) -> None:
-    """Neither open files nor processes pile up."""
+    """Neither open files nor threads nor processes pile up."""
     transport = bench.transport
     transport.run(["true"], deadline=soon())
-    before = open_files()
+    before, threads_before = open_files(), threading.active_count()
     for number in range(1000):
         if number % 10:
             transport.run(["true"], deadline=soon())
@@ -311,6 +332,7 @@ def test_a_thousand_commands_leak_nothing(bench: Bench) -> None:
     while (open_files() > before + 2 or bench.processes()) and not settled.passed:
         SYSTEM.sleep(0.01)
     assert open_files() <= before + 2
+    assert threading.active_count() <= threads_before + 2
     assert bench.processes() == []
 
 

@@ -14,6 +14,7 @@ from tests.unit.apk_factory import make_apk
 
 from .adb_server import AdbServer, NoAdb
 from .build import CannotBuild, build
+from .ssh_board import BoardOptions, SshBoard, why_no_board
 from .virtual_phone import FLAGSHIP, PhoneRack, Profile, VirtualPhone, why_not
 
 
@@ -67,6 +68,29 @@ def phone(adb_server: AdbServer, rack: PhoneRack) -> Iterator[StartPhone]:
     for one in started:
         adb_server.run("disconnect", one.address)
         rack.stop(one)
+
+
+class StartBoard(Protocol):
+    """Starts an ssh server that is a board."""
+
+    def __call__(self, options: BoardOptions | None = None) -> SshBoard: ...
+
+
+@pytest.fixture
+def board() -> Iterator[StartBoard]:
+    """Starts boards that are gone after the test; the test is skipped where there is no such server."""
+    started: list[SshBoard] = []
+
+    def start(options: BoardOptions | None = None) -> SshBoard:
+        options = options or BoardOptions()
+        if reason := why_no_board(options):
+            pytest.skip(reason)
+        started.append(fresh := SshBoard.start(options))
+        return fresh
+
+    yield start
+    for one in started:
+        one.stop()
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from android_harness.adb_shell import ExecV1, ShellV2, exit_of, quoted
+from android_harness.adb_shell import ExecV1, ShellV2
+from orchestrator.transports.posix_shell import exit_of, quoted
 
 ARGUMENTS = st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])), min_size=1)
 
