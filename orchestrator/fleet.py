@@ -81,6 +81,7 @@ def read_fleet(path: Path, transports: Mapping[str, AddressKeys], platforms: Seq
     """The fleet in `path`; `transports` and `platforms` are those that are installed."""
     root = read_toml(path)
     defaults = root.table("defaults")
+    _refuse_secrets(defaults)
     shared = _Shared.read(defaults)
     defaults.finish()
     devices = [_read_device(table, shared, transports, platforms) for table in root.tables("device")]
@@ -140,6 +141,7 @@ def _read_device(
             f"{name!r} is no device name",
             "use letters, digits, dots, dashes and underscores, 64 at most",
         )
+    _refuse_secrets(table)
     transport = table.choice("transport", sorted(transports))
     platform = table.choice("platform", sorted(platforms)) if table.has("platform") else None
     shared = _Shared.read(table, defaults)
@@ -167,6 +169,17 @@ def _read_address(table: Table, keys: AddressKeys) -> dict[str, str | int]:
         if value is not None:
             address[key] = value
     return address
+
+
+def _refuse_secrets(table: Table) -> None:
+    """This file is shared and kept in repositories."""
+    for key in ("password", "passphrase", "key_passphrase"):
+        if table.has(key):
+            name = "password_env" if key == "password" else "passphrase_env"
+            raise table.error(
+                key, "no secret belongs in this file",
+                f"remove it; use a key and the ssh agent, or set {name} to the name of an environment variable",
+            )  # fmt: skip
 
 
 def _refuse_foreign_address_keys(table: Table, transport: str, transports: Mapping[str, AddressKeys]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import socket
 from collections.abc import Iterator
@@ -28,6 +29,9 @@ _LOOK_S = 0.005
 _REFUSED = (1, 2, 4)
 """Reasons for not opening a channel: prohibited, connect failed (MaxSessions says so), resource shortage."""
 
+BROKEN = (paramiko.SSHException, OSError, EOFError)
+"""What paramiko raises when the connection breaks in the middle of something, depending on what."""
+
 logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)  # what it has to say comes as exceptions too
 
 
@@ -44,12 +48,8 @@ class Connection:
     def is_alive(self) -> bool:
         return self._transports[-1].is_active()
 
-    @property
-    def is_frozen(self) -> bool:
-        return self._pulse.is_frozen
-
-    def carries(self, transport: Transport) -> bool:
-        return transport is self._transports[-1]
+    def carries(self, session: paramiko.Channel) -> bool:
+        return session.get_transport() is self._transports[-1]
 
     def session(self, deadline: Deadline) -> paramiko.Channel | None:
         """A fresh session; None when the server allows no more beside those that are open."""
@@ -64,15 +64,21 @@ class Connection:
                 if self._sessions or stale.passed:
                     return None
                 deadline.clock.sleep(_LOOK_S)
-            except (paramiko.SSHException, OSError, EOFError) as error:
+            except BROKEN as error:
                 raise self._no_session(deadline) from error
             else:
                 self._sessions.append(session)
                 return session
 
+    @property
+    def loss(self) -> DeviceLost:
+        """What became of a connection that no longer stands."""
+        fact = "is connected but no longer answers" if self._pulse.is_frozen else "went away"
+        return DeviceLost(f"{self._device} {fact}", remedy="check its power and network, then `devbench run --resume`")
+
     def _no_session(self, deadline: Deadline) -> DeviceError:
         if not self.is_alive:
-            return DeviceLost(f"{self._device} went away", remedy="reconnect it, then `devbench run --resume`")
+            return self.loss
         if deadline.passed:
             return CommandTimeout(
                 f"{self._device} did not answer in time", remedy="check the connection; a slow link needs more time"
@@ -81,7 +87,13 @@ class Connection:
 
     def close(self) -> None:
         self._pulse.end()
-        for transport in reversed(self._transports):
+        _close(self._transports)
+
+
+def _close(transports: list[Transport]) -> None:
+    """From the far end to the near one."""
+    for transport in reversed(transports):
+        with contextlib.suppress(*BROKEN):
             transport.close()
 
 
@@ -95,8 +107,7 @@ def connect(route: Route, deadline: Deadline, patience: Patience) -> Connection:
                 opened.append(_handshake(wire, hop, deadline))
                 log_in(opened[-1], hop, deadline)
     except BaseException:
-        for transport in reversed(opened):
-            transport.close()
+        _close(opened)
         raise
     return Connection(route.device, opened, patience)
 
@@ -161,7 +172,7 @@ def _translated(route: Route, hop: Hop, deadline: Deadline) -> Iterator[None]:
             f"{name} at {hop.address} offers no algorithm that is still safe: {error}",
             remedy="bring its ssh server up to date",
         ) from error
-    except (paramiko.SSHException, OSError, EOFError) as error:
+    except BROKEN as error:
         reason = str(error) or type(error).__name__
         if deadline.passed:
             reason = "it did not answer in time"

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import paramiko
 
 from orchestrator.clock import Deadline
 from orchestrator.errors import DeviceError, DeviceFull, DeviceLost, DeviceUnfit
 from orchestrator.transports import ssh_shell
 from orchestrator.transports.base import Patience
-from orchestrator.transports.ssh_connect import Connection, connect
+from orchestrator.transports.ssh_connect import BROKEN, Connection, connect
 from orchestrator.transports.ssh_route import Route
-
-_RESUME = "check its power and network, then `devbench run --resume`"
 
 
 class SshLink:
@@ -30,8 +30,8 @@ class SshLink:
         try:
             session.settimeout(max(0.001, deadline.left_s))
             session.exec_command(line.encode("utf-8", "surrogateescape"))
-        except (paramiko.SSHException, OSError, EOFError) as error:
-            session.close()
+        except BROKEN as error:
+            end(session)
             if self.is_alive(session) and not deadline.passed:
                 raise DeviceUnfit(
                     f"{self.name} lets this user in, but runs no commands for it",
@@ -62,10 +62,8 @@ class SshLink:
 
     def lost(self, session: paramiko.Channel) -> DeviceLost:
         """What happened to a session that ended without saying how its command ended."""
-        carrier = session.get_transport()
-        if any(connection.carries(carrier) and connection.is_frozen for connection in self._connections):
-            return DeviceLost(f"{self.name} is connected but no longer answers", remedy=_RESUME)
-        return DeviceLost(f"{self.name} went away", remedy=_RESUME)
+        losses = (connection.loss for connection in self._connections if connection.carries(session))
+        return next(losses, DeviceLost(f"{self.name} was let go", remedy="run again"))
 
     def kill(self, group: int, deadline: Deadline) -> None:
         """End a command, in a session of its own; DeviceError when the board could not be told."""
@@ -75,7 +73,7 @@ class SshLink:
             if not session.status_event.wait(deadline.left_s) or not self.is_alive(session):
                 raise self.lost(session)
         finally:
-            session.close()
+            end(session)
 
     def file_error(self, action: str, reason: str) -> DeviceError:
         """What the board's reason for not storing or giving a file means."""
@@ -92,3 +90,9 @@ class SshLink:
         for connection in self._connections:
             connection.close()
         self._connections.clear()
+
+
+def end(session: paramiko.Channel) -> None:
+    """Close a session, whose connection may be gone already."""
+    with contextlib.suppress(*BROKEN):
+        session.close()

@@ -14,7 +14,8 @@ from orchestrator.clock import Deadline
 from orchestrator.errors import CommandTimeout, DeviceError, DeviceLost, DeviceUnfit
 from orchestrator.transports import ssh_shell
 from orchestrator.transports.posix_shell import CANNOT_START, exit_of
-from orchestrator.transports.ssh_link import SshLink
+from orchestrator.transports.ssh_connect import BROKEN
+from orchestrator.transports.ssh_link import SshLink, end
 
 STDERR_KEPT = 16 * 1024
 _CHUNK = 1 << 20
@@ -146,7 +147,7 @@ class SshProcess:
                 del self._outgoing[:sent]
             if not self._outgoing and not self._input_open:
                 session.shutdown_write()
-        except OSError:  # it has ended; whoever waits for output is told
+        except BROKEN:  # it has ended; whoever waits for output is told
             self._outgoing.clear()
 
     def pour(self, content: BinaryIO, deadline: Deadline) -> int:
@@ -163,7 +164,7 @@ class SshProcess:
                     rest = rest[count:]
         except TimeoutError:
             raise self.overdue() from None
-        except OSError:  # it has ended before its input has; its status says why
+        except BROKEN:  # it has ended before its input has; its status says why
             pass
         self.close_input()
         return sent
@@ -252,5 +253,5 @@ class SshProcess:
 
     def _let_go(self) -> None:
         if self._session:
-            self._session.close()
+            end(self._session)
             self._session = None

@@ -15,6 +15,7 @@ from orchestrator.transports.posix_shell import becoming, quoted
 
 _DIFFERENT = re.compile(r"[\\!\n]")
 """Inside single quotes a POSIX shell reads these as they stand; fish or csh does not."""
+_ENCODED = re.compile(r"[\\!\n']")
 _NOISE_KEPT = 2000
 _PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 """Behind the user's own: some boards give a session that is no login next to nothing."""
@@ -23,7 +24,7 @@ _PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 def login_line(script: str, shell: str) -> str:
     """What to hand to a login shell so that `shell` runs the script; the only place that quotes for it."""
     if _DIFFERENT.search(script):
-        octal = _DIFFERENT.sub(lambda found: f"\\0{ord(found[0]):03o}", script)
+        octal = _ENCODED.sub(lambda found: f"\\0{ord(found[0]):03o}", script)
         script = f'eval "$(printf %b {quoted([octal])})"'
     return f"exec {shell} -c {quoted([script])}"
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from orchestrator.clock import SYSTEM, Deadline
+from orchestrator.fleet import Device
 
 SSHD, DROPBEAR, BUSYBOX = "/usr/sbin/sshd", "/usr/sbin/dropbear", "/usr/bin/busybox"
 USER_ID = 4242
@@ -41,6 +42,10 @@ class BoardOptions:
     key_types: Sequence[str] = ("ed25519",)
     address: str = "127.0.0.1"
     user: str = USER
+    without: Sequence[str] = ()
+    """Applets that this busybox lacks."""
+    scratch_mount: str = ""
+    """Mount options of a file system of its own for `scratch`: `noexec`, `size=1m`, `ro`."""
 
 
 def why_no_board(options: BoardOptions) -> str | None:
@@ -119,6 +124,11 @@ class SshBoard:
             "key": str(self.key),
             "host_key": self.fingerprint(self.options.key_types[0]),
         }
+
+    def device(self, **address: str | int) -> Device:
+        """The board as devices.toml would have it; a key that is given empty is left out."""
+        keys = {key: value for key, value in (self.address_keys | address).items() if value != ""}
+        return Device("board", "ssh", address=keys)
 
     def write_known_hosts(self, *kinds: str, port: int | None = None) -> None:
         """known_hosts as ssh would have written it after a first visit, for the given key types."""
@@ -221,7 +231,7 @@ class SshBoard:
         applets.mkdir()
         shutil.copy(BUSYBOX, applets / "busybox")
         for name in _run(BUSYBOX, "--list").split():
-            if not (applets / name).exists():
+            if name not in self.options.without and not (applets / name).exists():
                 (applets / name).symlink_to("busybox")
 
     def _config(self) -> list[str]:
@@ -229,7 +239,7 @@ class SshBoard:
         lines += [f"Port {self.port}", f"ListenAddress {self.options.address}", "UsePAM no", "StrictModes no"]
         lines += ["PidFile none", "PrintMotd no", "PasswordAuthentication no", "PermitRootLogin prohibit-password"]
         lines += [f"AuthorizedKeysFile {self.home}/.ssh/authorized_keys", f"SetEnv {_MARK}={self.folder.name}"]
-        lines += ["MaxStartups 100:30:200", "Subsystem sftp internal-sftp"]
+        lines += ["MaxStartups 100:30:200"]
         # OpenSSH takes the first line that says something of a setting.
         return [*self.options.config, *lines]
 
@@ -254,6 +264,8 @@ class SshBoard:
         steps += ["mount -t tmpfs tmpfs /run", "mkdir -p /run/sshd"]
         if self.options.userland == "busybox":
             steps += [f"mount --bind {self.folder}/usr-bin /usr/bin"]
+        if self.options.scratch_mount:
+            steps += [f"mount -t tmpfs -o mode=1777,{self.options.scratch_mount} tmpfs {self.scratch}"]
         script = " && ".join([*steps, f"exec {shlex.join(serve)}"])
         return ["unshare", "--mount", "/bin/sh", "-c", script]
 
