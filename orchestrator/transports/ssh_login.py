@@ -98,14 +98,24 @@ def _held_public(path: Path, held: dict[bytes, paramiko.AgentKey]) -> bytes | No
 
 
 def _load(path: Path, hop: Hop, attempts: _Attempts) -> paramiko.PKey | None:
-    passphrase = _from_environment(hop, "passphrase_env", hop.passphrase_env) if hop.passphrase_env else None
     try:
-        return paramiko.PKey.from_path(path, passphrase)
-    except (paramiko.PasswordRequiredException, TypeError):
+        return _read(path, hop)
+    except (paramiko.PasswordRequiredException, TypeError):  # the second by cryptography, which paramiko passes on
         attempts.locked.append(path)
     except (paramiko.SSHException, ValueError, OSError) as error:
         attempts.tried.append(f"{path} (cannot be read: {error})")
     return None
+
+
+def _read(path: Path, hop: Hop) -> paramiko.PKey:
+    """Most keys are not encrypted, whatever devices.toml says of another one."""
+    try:
+        return paramiko.PKey.from_path(path)
+    except (paramiko.PasswordRequiredException, TypeError):
+        if hop.passphrase_env is None:
+            raise
+    passphrase = _from_environment(hop, "passphrase_env", hop.passphrase_env).encode()
+    return paramiko.PKey.from_path(path, passphrase)  # type: ignore[arg-type] # a str fails in cryptography
 
 
 def _from_environment(hop: Hop, key: str, name: str) -> str:

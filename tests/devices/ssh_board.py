@@ -237,7 +237,13 @@ class SshBoard:
     def _config(self) -> list[str]:
         lines = [f"HostKey {self.host_key(kind)}" for kind in self.options.key_types]
         lines += [f"Port {self.port}", f"ListenAddress {self.options.address}", "UsePAM no", "StrictModes no"]
-        lines += ["PidFile none", "PrintMotd no", "PasswordAuthentication no", "PermitRootLogin prohibit-password"]
+        lines += [
+            "PidFile none",
+            "PrintMotd no",
+            "PasswordAuthentication no",
+            "KbdInteractiveAuthentication no",
+            "PermitRootLogin prohibit-password",
+        ]
         lines += [f"AuthorizedKeysFile {self.home}/.ssh/authorized_keys", f"SetEnv {_MARK}={self.folder.name}"]
         lines += ["MaxStartups 100:30:200"]
         # OpenSSH takes the first line that says something of a setting.
