@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from android_harness.changes import AIRPLANE, GOVERNOR, IN_ORDER, TRACE, Change, Wish, wishes
-from android_harness.dumpsys import NO_ANSWER, NOT_ASKED, Answer, answers, batch
 from orchestrator.errors import DevbenchError, DeviceError, during
 from orchestrator.plan import Conditions
 from orchestrator.platforms.base import Ask
+from orchestrator.platforms.questions import NO_ANSWER, NOT_ASKED, Answer, answers, batch
 from orchestrator.trial import Finding, Severity
 
 _LIBRARY = """\

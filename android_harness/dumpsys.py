@@ -1,96 +1,13 @@
-"""What a phone's tools print, read without a guess: a number that is not there is None. Pure.
-
-Several questions go to the phone in one script, each between two lines of their own (`batch`, `answers`): a round trip
-costs more than a question, and on old phones both streams are one and there is no exit status.
-"""
+"""What a phone's tools print, read without a guess: a number that is not there is None. Pure."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-_BEGIN = "@@devbench "
-_END = "@@end "
-_TROUBLE = (
-    ("Can't find service", "no such service"),
-    ("Permission Denial", "not permitted"),
-    ("Permission denied", "EACCES"),
-    ("Operation not permitted", "EPERM"),
-    ("No such file or directory", "ENOENT"),
-    ("Read-only file system", "EROFS"),
-    ("No space left on device", "ENOSPC"),
-    ("DUMP TIMEOUT", "the service did not answer in time"),
-    ("Failure calling service", "the service did not answer"),
-    ("Failed transaction", "the service did not answer"),
-    ("DEAD_OBJECT", "the service did not answer"),
-    ("inaccessible or not found", "no such command"),
-    ("not found", "no such command"),
-)
-NO_ANSWER = "no answer"
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What one question of a batch got: its text, and the status the command ended with (None: cut off)."""
-
-    text: str
-    exit: int | None
-
-    @property
-    def trouble(self) -> str | None:
-        """Why this is no answer, in a word or an errno; None when it is one."""
-        if self.exit is None:
-            return "the answer was cut off" if self.text else NO_ANSWER
-        if self.exit != 0 or len(self.text) < 400:  # a long dump may well quote such words
-            for words, reason in _TROUBLE:
-                if words in self.text:
-                    return reason
-        if self.exit == 127:
-            return "no such command"
-        if not self.text:
-            return NO_ANSWER
-        return f"status {self.exit}" if self.exit != 0 else None
-
-
-NOT_ASKED = Answer("", None)
-
-
-def batch(questions: Mapping[str, str]) -> str:
-    """One shell script that asks them all."""
-    asked = (
-        f'echo "{_BEGIN}{name}"\n{{ {command}\n}} 2>&1\ns=$?; echo; echo "{_END}$s"'
-        for name, command in questions.items()
-    )
-    return "\n".join(asked)
-
-
-def answers(stdout: bytes) -> dict[str, Answer]:
-    """The answers by question; a question without one is missing."""
-    found: dict[str, Answer] = {}
-    name, said = None, list[str]()
-    *lines, unfinished = stdout.decode("utf-8", "replace").replace("\r\n", "\n").split("\n")
-    for line in lines:
-        if line.startswith(_BEGIN):
-            if name is not None:
-                found[name] = Answer("\n".join(said).strip(), None)
-            name, said = line.removeprefix(_BEGIN).strip(), []
-        elif line.startswith(_END) and name is not None:
-            found[name] = Answer("\n".join(said).strip(), _whole(line.removeprefix(_END)))
-            name = None
-        elif name is not None:
-            said.append(line)
-    if name is not None:
-        found[name] = Answer("\n".join([*said, unfinished]).strip(), None)
-    return found
-
-
-def _whole(text: str | None) -> int | None:
-    """The whole number that the text is."""
-    cleaned = (text or "").strip()
-    return int(cleaned) if re.fullmatch(r"-?[0-9]{1,18}", cleaned) else None
+from orchestrator.platforms.questions import whole_number
 
 
 def properties(text: str) -> dict[str, str]:
@@ -139,7 +56,7 @@ def plausible_c(value: float | None) -> float | None:
 
 def thermal(text: str) -> Thermal:
     """The status, and the temperatures the HAL gives now; the cached ones are of any age."""
-    status = _whole(_after(text, "Thermal Status:"))
+    status = whole_number(_after(text, "Thermal Status:"))
     overridden = _after(text, "IsStatusOverride:") == "true"
     if status is not None and (not 0 <= status <= 6 or (_after(text, "HAL Ready:") == "false" and not overridden)):
         status = None
@@ -203,15 +120,15 @@ def battery(text: str) -> Battery:
     plugged = "true" in powered if powered else None
     if seen.get("present") == "false":
         return Battery(plugged=plugged, updates_stopped=stopped)
-    level, scale = _whole(seen.get("level")), _whole(seen.get("scale", "100"))
+    level, scale = whole_number(seen.get("level")), whole_number(seen.get("scale", "100"))
     percent = 100.0 * level / scale if level is not None and scale and 0 <= level <= scale else None
-    tenths, voltage = _whole(seen.get("temperature")), _whole(seen.get("voltage"))
+    tenths, voltage = whole_number(seen.get("temperature")), whole_number(seen.get("voltage"))
     millivolts = None if not voltage or voltage < 0 else voltage / 1000 if voltage >= _MICROVOLTS_FROM else voltage
     return Battery(
         percent=percent,
         temperature_c=plausible_c(None if tenths is None else tenths / 10),
         voltage_mv=millivolts,
-        charging=_CHARGING.get(_whole(seen.get("status")) or 0),
+        charging=_CHARGING.get(whole_number(seen.get("status")) or 0),
         plugged=plugged,
         updates_stopped=stopped,
     )
@@ -259,7 +176,7 @@ def free_kb(text: str) -> int | None:
         if column is None or len(row) <= column:
             continue
         if any(re.fullmatch(r"1K-blocks|1024-blocks", word, re.I) for word in head):
-            kilobytes = _whole(row[column])
+            kilobytes = whole_number(row[column])
             return kilobytes if kilobytes is not None and kilobytes >= 0 else None
         match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,3})?)([KMGT])", row[column], re.ASCII)
         return round(float(match[1]) * 1024 ** "KMGT".index(match[2])) if match else None

@@ -8,9 +8,9 @@ from dataclasses import asdict
 from typing import Any
 
 from android_harness import dumpsys
-from android_harness.dumpsys import NOT_ASKED, Answer
 from orchestrator.platforms import clusters
 from orchestrator.platforms.base import Ask, Facts
+from orchestrator.platforms.questions import NOT_ASKED, Answer, answers, batch
 
 STATE_QUESTIONS = {
     "thermalservice": "dumpsys thermalservice",
@@ -35,7 +35,7 @@ _EMULATORS = ("ranchu", "goldfish", "cutf_cvm", "cutf")
 def read_facts(probed: Mapping[str, Any], ask: Ask, workdir: str) -> Facts:
     """The facts, in one round trip beyond the probe."""
     questions = _FACT_QUESTIONS | {"free": f'df -k "{workdir}" 2>/dev/null || df "{workdir}"'}
-    found = dumpsys.answers(ask(["sh", "-c", dumpsys.batch(questions)]).stdout)
+    found = answers(ask(["sh", "-c", batch(questions)]).stdout)
     props = dumpsys.properties(found.get("props", NOT_ASKED).text)
     android = _identity(props) | _now(found) | _abilities(found, props, probed)
     cpus = probed.get("cpus") or []

@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 
 from android_harness import conditions as phone_conditions
 from android_harness import dumpsys
-from android_harness.dumpsys import NOT_ASKED
 from android_harness.facts import STATE_QUESTIONS, read_facts
 from android_harness.fitness import fitness_of
 from orchestrator.fleet import Limits
 from orchestrator.plan import AS_FOUND, Conditions
 from orchestrator.platforms import clusters
 from orchestrator.platforms.base import Ask, Facts, Hold
+from orchestrator.platforms.questions import NOT_ASKED, answers, batch
 from orchestrator.trial import Finding
 
 STATUS_NAMES = ("none", "light", "moderate", "severe", "critical", "emergency", "shutdown")
@@ -68,8 +68,8 @@ class AndroidPlatform:
             return False
         return clusters.governor_obstacle(wanted, facts) is None
 
-    def state(self, samples: Sequence[Mapping[str, Any]], ask: Ask) -> Mapping[str, Any]:
-        found = dumpsys.answers(ask(["sh", "-c", dumpsys.batch(STATE_QUESTIONS)]).stdout)
+    def state(self, samples: Sequence[Mapping[str, Any]], ask: Ask, facts: Facts) -> Mapping[str, Any]:
+        found = answers(ask(["sh", "-c", batch(STATE_QUESTIONS)]).stdout)
         texts = {name: found.get(name, NOT_ASKED).text for name in STATE_QUESTIONS}
         thermal, battery = dumpsys.thermal(texts["thermalservice"]), dumpsys.battery(texts["battery"])
         celsius, sensor = _temperature(thermal, battery, samples)

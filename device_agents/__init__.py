@@ -17,6 +17,10 @@ _CPU_BY_MACHINE = {
 }
 
 
+MACHINES = tuple(_FILE_BY_MACHINE)
+"""What `uname -m` says where the agent runs."""
+
+
 def agent_binary(machine: str) -> Path | None:
     """The built agent for a device whose ``uname -m`` says `machine`; None when there is none (yet)."""
     return _binary("devbench-agent", machine)

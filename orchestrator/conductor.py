@@ -133,7 +133,7 @@ class Conductor:
     def look(self) -> tuple[Sequence[Mapping[str, Any]], str | None]:
         """Telemetry of half a second, and which limit the device breaks now."""
         samples = self._deployment.agent.sample(_LOOK_S, Deadline.after(_COMMAND_S)).samples
-        return samples, self.platform.breach(self._limits, self.platform.state(samples, self._ask))
+        return samples, self.platform.breach(self._limits, self.platform.state(samples, self._ask, self.facts))
 
     def conduct(
         self,
@@ -224,7 +224,7 @@ class Conductor:
             return {}
         if samples is None:
             samples = self._deployment.agent.sample_when_read(_COMMAND_S)
-        return self.platform.state(samples, self._ask)
+        return self.platform.state(samples, self._ask, self.facts)
 
     def _look(self) -> Look:
         state = self._state()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path, PurePosixPath
 
-from device_agents import agent_binary
+from device_agents import MACHINES, agent_binary
 from orchestrator.agent import Agent
 from orchestrator.clock import Deadline
 from orchestrator.content_hash import sha256
@@ -37,6 +37,11 @@ class Deployment:
         answer = self._transport.run(list(platform.machine_command), deadline=Deadline.after(_COMMAND_S))
         machine = answer.stdout.decode("utf-8", "replace").strip()
         binary = agent_binary(machine)
+        if binary is None and machine not in MACHINES:
+            raise DeviceUnfit(
+                f'the device says that it is a "{machine}", for which there is no devbench-agent',
+                remedy="devbench measures x86_64, aarch64 and armv7 devices",
+            )
         if binary is None:
             raise HostError(
                 f'no devbench-agent for machine "{machine}" in this installation',

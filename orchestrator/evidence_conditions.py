@@ -186,4 +186,17 @@ def _cool_down(asked: Asked, report: Report, reading: Reading) -> Iterator[Findi
         )
 
 
-CONDITION_RULES = (_load, _holds, _limits, _neighbours, _frequency, _cool_down)
+def _throttling(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding]:
+    """What the device says of itself before and after, and what its firmware noted in between."""
+    seen = [reason for state in asked.states for reason in state.get("throttled") or ()]
+    noted = [state.get("throttled_since_boot") or () for state in asked.states]
+    seen += [reason for reason in noted[-1] if reason not in noted[0]] if noted else []
+    if seen:
+        yield warn(
+            "throttled",
+            f"the device held itself back: {', '.join(dict.fromkeys(seen))}",
+            "use a better cooler or a stronger power supply, or let it rest",
+        )
+
+
+CONDITION_RULES = (_load, _holds, _limits, _neighbours, _frequency, _throttling, _cool_down)

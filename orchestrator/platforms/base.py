@@ -108,7 +108,7 @@ class Platform(Protocol):
     def session(self, conditions: Conditions, facts: Facts, ask: Ask) -> AbstractContextManager[tuple[Finding, ...]]:
         """Holds for a whole session what no file can: applied, read back, and undone in reverse whatever happens."""
 
-    def state(self, samples: Sequence[Mapping[str, Any]], ask: Ask) -> Mapping[str, Any]:
+    def state(self, samples: Sequence[Mapping[str, Any]], ask: Ask, facts: Facts) -> Mapping[str, Any]:
         """How the device is now, as far as limits are about it: temperature, battery, thermal status."""
 
     def breach(self, limits: Limits, state: Mapping[str, Any]) -> str | None:

@@ -9,7 +9,7 @@ from typing import Any
 from orchestrator import telemetry
 from orchestrator.fleet import Limits
 from orchestrator.plan import AS_FOUND, Conditions
-from orchestrator.platforms import clusters
+from orchestrator.platforms import board, clusters
 from orchestrator.platforms.base import Ask, Facts, Hold
 from orchestrator.trial import Finding, Severity
 
@@ -27,9 +27,10 @@ class LinuxPlatform:
 
     def facts(self, probed: Mapping[str, Any], ask: Ask) -> Facts:
         cpus = probed.get("cpus") or []
+        found = board.ask_board(probed, ask)
         zones = [str(zone["name"]) for zone in probed.get("thermal") or [] if zone.get("temp_mc") is not None]
         return Facts(
-            machine=str(probed.get("machine", "unknown")),
+            machine=found.machine,
             cpu_model=_text(probed.get("device_tree_model") or probed.get("cpu_model")),
             cores=len(cpus) or 1,
             clusters=clusters.clusters_of(cpus),
@@ -39,8 +40,8 @@ class LinuxPlatform:
             governor=clusters.governors_of(cpus),
             virtualisation=_virtualisation(probed),
             sensors=tuple(zones),
-            absent={str(key): str(why) for key, why in (probed.get("absent") or {}).items()},
-            raw=probed,
+            absent={str(key): str(why) for key, why in (probed.get("absent") or {}).items()} | found.absent,
+            raw={**probed, "board": found.facts},
         )
 
     def affinity_mask(self, affinity: str, facts: Facts) -> str | None:
@@ -57,8 +58,8 @@ class LinuxPlatform:
         foreign = [key for key in _PHONE_CONDITIONS if getattr(conditions, key) != getattr(default, key)]
         return nullcontext(tuple(_foreign_condition(key) for key in foreign))
 
-    def state(self, samples: Sequence[Mapping[str, Any]], ask: Ask) -> Mapping[str, Any]:
-        return {
+    def state(self, samples: Sequence[Mapping[str, Any]], ask: Ask, facts: Facts) -> Mapping[str, Any]:
+        return board.throttling(facts, ask) | {
             "temperature_c": telemetry.temperature_c(samples),
             "battery_percent": telemetry.battery_percent(samples),
         }
@@ -109,6 +110,7 @@ class LinuxPlatform:
                     "use hardware with sensors",
                 )
             )
+        findings += board.fitness_of(facts)
         quota = facts.raw.get("cpu_quota")
         if isinstance(quota, Mapping):
             cpus = quota["quota_us"] / quota["period_us"]

@@ -13,7 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from orchestrator.errors import DeviceLost
+from orchestrator.platforms.base import Facts
 from orchestrator.transports.base import Completed
+
+NO_FACTS = Facts("aarch64", None, 1, (), "6.1", None, None, None, None, (), {})
+"""For what needs none."""
 
 _SHELL = shutil.which("mksh") or shutil.which("dash") or "/bin/sh"
 _COMMANDS = ("sleep", "mv", "rm", "getprop", "setprop", "settings", "input", "am", "cmd", "dumpsys", "getenforce", "df")

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from android_harness import dumpsys
-from android_harness.dumpsys import Answer, Battery, Temperature
+from android_harness.dumpsys import Battery, Temperature
+from orchestrator.platforms.questions import Answer, answers, batch
 
 DATA = Path(__file__).parents[1] / "data" / "android"
 QUESTIONS = {"one": "echo 1", "none": "true", "bad": "echo oops >&2; (exit 117)", "raw": "printf x"}
@@ -24,11 +25,11 @@ def shape(name: str) -> str:
 
 class TestBatch:
     def run(self) -> bytes:
-        return subprocess.run(["sh", "-c", dumpsys.batch(QUESTIONS)], capture_output=True, check=True).stdout
+        return subprocess.run(["sh", "-c", batch(QUESTIONS)], capture_output=True, check=True).stdout
 
     def test_one_script_many_answers(self) -> None:
         """Each with its text, both streams in one, and its status."""
-        assert dumpsys.answers(self.run()) == {
+        assert answers(self.run()) == {
             "one": Answer("1", 0),
             "none": Answer("", 0),
             "bad": Answer("oops", 117),
@@ -38,19 +39,19 @@ class TestBatch:
     def test_an_answer_that_was_cut_off_is_known(self) -> None:
         """Wherever the bytes end, no answer is taken for a whole one, and none is invented."""
         whole = self.run()
-        complete = dumpsys.answers(whole)
+        complete = answers(whole)
         for end in range(len(whole)):
-            for name, answer in dumpsys.answers(whole[:end]).items():
+            for name, answer in answers(whole[:end]).items():
                 assert answer == complete.get(name) or answer.exit is None
 
     def test_old_phones_send_carriage_returns(self) -> None:
         """A terminal makes CR LF of every newline."""
-        assert dumpsys.answers(self.run().replace(b"\n", b"\r\n")) == dumpsys.answers(self.run())
+        assert answers(self.run().replace(b"\n", b"\r\n")) == answers(self.run())
 
     @given(st.binary())
     def test_any_bytes(self, stdout: bytes) -> None:
         """No exception, whatever comes."""
-        dumpsys.answers(stdout)
+        answers(stdout)
 
     @pytest.mark.parametrize(
         ("text", "status", "reason"),

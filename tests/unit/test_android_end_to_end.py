@@ -21,6 +21,7 @@ from orchestrator.transports.base import Completed
 from ..devices.adb_server import AdbServer
 from ..devices.fixtures import StartPhone
 from ..devices.virtual_phone import FLAGSHIP, OLD, VirtualPhone
+from .android_phone import NO_FACTS
 
 GOVERNORS = "cat /sys/devices/system/cpu/cpufreq/policy*/scaling_governor"
 JOURNAL = "/data/local/tmp/devbench/journal"
@@ -83,7 +84,7 @@ def test_a_flagship(adb_server: AdbServer, phone: StartPhone) -> None:
         assert len(one.opened) - opened == 3
         assert state_of(one) == before
         assert not one.path(JOURNAL).exists()
-        state = ANDROID.state([], ask)
+        state = ANDROID.state([], ask, NO_FACTS)
         assert (state["thermal_status"], state["battery_percent"], state["temperature_of"]) == (0, 85.0, "skin")
         assert ANDROID.breach(Limits(battery_percent_min=90), state) == "battery at 85 %, and the limit is 90 %"
         assert [finding.rule for finding in ANDROID.holds(EVERYTHING, facts)[1]] == ["governor-not-held"]
@@ -114,7 +115,7 @@ def test_a_phone_of_2016(adb_server: AdbServer, phone: StartPhone) -> None:
                 "fixed_performance-not-held",
                 "doze-not-held",
             ]
-        assert ANDROID.state([], ask)["thermal_status"] is None
+        assert ANDROID.state([], ask, NO_FACTS)["thermal_status"] is None
 
 
 def test_a_host_that_dies(adb_server: AdbServer, phone: StartPhone) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from android_harness.dumpsys import batch
 from android_harness.facts import STATE_QUESTIONS
 from android_harness.platform import ANDROID, AndroidPlatform
 from orchestrator.agent import SamplesWhenRead
@@ -18,10 +17,11 @@ from orchestrator.errors import DeviceLost
 from orchestrator.fleet import Limits
 from orchestrator.plan import Conditions
 from orchestrator.platforms.base import Facts, Hold, Platform
+from orchestrator.platforms.questions import batch
 from orchestrator.transports.base import Completed
 from orchestrator.trial import Severity
 
-from .android_phone import Phone
+from .android_phone import NO_FACTS, Phone
 
 DATA = Path(__file__).parents[1] / "data" / "android"
 GPU = "GLES: ARM, Mali-G715, OpenGL ES 3.2 v1.r44p0-01eac0"
@@ -189,7 +189,7 @@ class TestState:
     def test_a_state_is_one_round_trip(self) -> None:
         """Telemetry is not even read where Android itself says how warm and how charged it is."""
         asking = Answering()
-        state = ANDROID.state(SamplesWhenRead(lambda: pytest.fail("nobody needs them")), asking)
+        state = ANDROID.state(SamplesWhenRead(lambda: pytest.fail("nobody needs them")), asking, NO_FACTS)
         assert asking.asked == 1
         expected = {
             "thermal_status": 2,
@@ -214,19 +214,19 @@ class TestState:
             ("", samples, (47.5, "hottest sensor")),
             ("", [], (28.1, "battery")),
         ):
-            state = ANDROID.state(given, Answering(thermalservice=text))
+            state = ANDROID.state(given, Answering(thermalservice=text), NO_FACTS)
             assert (state["temperature_c"], state["temperature_of"]) == expected
 
     def test_an_overridden_battery_is_not_believed(self) -> None:
         """The kernel's level, which the agent read, is the real one."""
         stopped = Answering(battery=(DATA / "battery_stopped.txt").read_text(encoding="utf-8"))
         samples = [{"battery": [{"percent": 41}]}, {"battery": [{"percent": 40}, None]}]
-        assert ANDROID.state(samples, stopped)["battery_percent"] == 40.0
-        assert ANDROID.state([], stopped)["battery_percent"] is None
+        assert ANDROID.state(samples, stopped, NO_FACTS)["battery_percent"] == 40.0
+        assert ANDROID.state([], stopped, NO_FACTS)["battery_percent"] is None
 
     def test_nothing_known(self) -> None:
         """Unknown is None, with the reason."""
-        state = ANDROID.state([], lambda argv: Completed(0, b"", b""))
+        state = ANDROID.state([], lambda argv: Completed(0, b"", b""), NO_FACTS)
         assert [state[key] for key in ("thermal_status", "temperature_c", "battery_percent", "charging")] == [None] * 4
         assert set(state["absent"]) == set(STATE_QUESTIONS)
 

@@ -47,7 +47,8 @@ def phone(**changes: Any) -> dict[str, Any]:
 
 
 def no_question(argv: Sequence[str]) -> Completed:
-    raise AssertionError(f"Linux asks nothing beyond the probe, but asked {argv}")
+    """A device that answers nothing beyond the probe."""
+    return Completed(127, b"", b"")
 
 
 def facts_of(probed: Mapping[str, Any]) -> Facts:
@@ -263,7 +264,10 @@ class TestLimits:
 
     def test_the_state_is_the_hottest_sensor_and_the_lowest_charge(self) -> None:
         """Readings no sensor can give are left out."""
-        assert LINUX.state(self.SAMPLES, no_question) == {"temperature_c": 52.5, "battery_percent": 79.0}
+        assert LINUX.state(self.SAMPLES, no_question, facts_of(phone())) == {
+            "temperature_c": 52.5,
+            "battery_percent": 79.0,
+        }
 
     @pytest.mark.parametrize(
         ("limits", "broken"),
@@ -277,11 +281,16 @@ class TestLimits:
     )
     def test_a_broken_limit_is_told_in_words(self, limits: Limits, broken: str | None) -> None:
         """What holds is None."""
-        assert LINUX.breach(limits, LINUX.state(self.SAMPLES, no_question)) == broken
+        assert LINUX.breach(limits, LINUX.state(self.SAMPLES, no_question, facts_of(phone()))) == broken
 
     def test_what_cannot_be_read_breaks_no_limit(self) -> None:
         """That it cannot be read is another finding."""
-        assert LINUX.breach(Limits(temperature_c_max=1, battery_percent_min=99), LINUX.state((), no_question)) is None
+        assert (
+            LINUX.breach(
+                Limits(temperature_c_max=1, battery_percent_min=99), LINUX.state((), no_question, facts_of(phone()))
+            )
+            is None
+        )
 
 
 class TestSession:
