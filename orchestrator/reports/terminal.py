@@ -263,6 +263,8 @@ def show_devices(console: Console, examined: Sequence[Examined]) -> None:
 def _show_facts(console: Console, found: Examined) -> None:
     assert found.facts
     console.print(f"  {facts_text(found.facts.as_json())}")
+    if text := _board_text(found.facts.raw.get("board") or {}):
+        console.print(f"  {text}")
     for cluster in found.facts.clusters:
         speed = f", up to {cluster.max_khz / 1000:.0f} MHz" if cluster.max_khz else ""
         console.print(f"  {cluster.name}: CPU {', '.join(str(cpu) for cpu in cluster.cpus)}{speed}")
@@ -273,6 +275,16 @@ def _show_facts(console: Console, found: Examined) -> None:
     if found.facts.absent:
         absent = ", ".join(f"{key} ({why})" for key, why in found.facts.absent.items())
         console.print(Text(f"  not readable: {absent}", style="dim"))
+
+
+def _board_text(board: Mapping[str, Any]) -> str:
+    """`SoC brcm,bcm2711, userland of 64 bits, glibc 2.36, power mode MAXN`: as much as is known."""
+    libc = board.get("libc") or {}
+    parts = [f"SoC {board['soc']}"] if board.get("soc") else []
+    parts += [f"userland of {board['userland_bits']} bits"] if board.get("userland_bits") else []
+    parts += [f"{libc['name']} {libc.get('version', '')}".strip()] if libc else []
+    parts += [f"power mode {board['power_mode']}"] if board.get("power_mode") else []
+    return ", ".join(parts)
 
 
 def _counted(count: int, noun: str) -> str:

@@ -496,6 +496,15 @@ class TestLimits:
         """It was read, and nothing was broken."""
         assert self.limited({"temperature_c": 60.0}, temperature_c_max=60).findings == {}
 
+    def test_a_device_that_held_itself_back_is_a_warning(self) -> None:
+        """Now, or noted by the firmware between the two looks; what it noted long ago is not this trial's."""
+        old, new = ["under-voltage"], ["under-voltage", "throttled"]
+        noted = self.limited({"throttled_since_boot": old}, {"throttled_since_boot": new})  # type: ignore[dict-item]
+        assert noted.findings == {"throttled": (Severity.WARN, "the device held itself back: throttled")}
+        now = self.limited({"throttled": []}, {"throttled": ["cpufreq-cpu0 at step 2 of 4"]})  # type: ignore[dict-item]
+        assert now.findings["throttled"][1] == "the device held itself back: cpufreq-cpu0 at step 2 of 4"
+        assert self.limited({"throttled_since_boot": old}, {"throttled_since_boot": old}).findings == {}  # type: ignore[dict-item]
+
     @pytest.mark.parametrize(
         ("limit", "sensor"),
         [
