@@ -30,7 +30,7 @@ format: $(INSTALLED)
 	$(BIN)/ruff check --fix .
 
 # Figures, as ratios within one run. Nothing here fails on a slow day.
-bench: $(INSTALLED) agents bench-tools
+bench: $(INSTALLED) agents test-tools bench-tools
 	$(BIN)/python -m tests.bench
 
 # The agents and native runners in C, for three architectures; rebuilt only when their sources changed.

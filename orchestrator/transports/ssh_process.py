@@ -18,7 +18,8 @@ from orchestrator.transports.ssh_connect import BROKEN
 from orchestrator.transports.ssh_link import SshLink, end
 
 STDERR_KEPT = 16 * 1024
-_CHUNK = 1 << 20
+_CHUNK = 4 << 20
+"""More than a window holds: taking all of it at once spares moving the rest."""
 _PACKET = 32 * 1024
 """What fits into one packet of every server."""
 _WINDOW_LOOK_S = 0.02

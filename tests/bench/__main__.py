@@ -6,11 +6,12 @@ import os
 import sys
 from collections.abc import Callable
 
-from tests.bench import load, native, overhead, phone_files, phone_runs, runner, start, telemetry
+from tests.bench import load, native, overhead, phone_files, phone_runs, runner, ssh, start, telemetry
 
 FIGURES: dict[str, Callable[[], None]] = {
     "start": start.help_against_python,
     "overhead": overhead.host_time_per_trial,
+    "ssh": ssh.against_openssh,
     "load": load.offered_against_achieved,
     "runner": runner.runner_against_bare_loop,
     "native": native.native_against_python,
