@@ -17,6 +17,7 @@ from android_harness.adb_wire import READABLE, WRITABLE, Connection, LinkEnded, 
 from orchestrator.clock import Deadline
 from orchestrator.errors import DeviceError, DeviceUnfit, HostError
 from orchestrator.transports.posix_shell import quoted
+from orchestrator.transports.remote_commands import file_error
 
 _HEAD = struct.Struct("<4sI")
 _STAT = struct.Struct("<4sIII")
@@ -52,7 +53,7 @@ class AdbFiles:
                     )
                 self._rename(temporary, target, deadline)
         except TransferRefused as error:
-            raise self._link.file_error(f"write {target}", str(error)) from error
+            raise file_error(self._link.name, f"write {target}", str(error)) from error
         except OSError as error:
             raise DeviceUnfit(f"cannot read {source}: {error.strerror}", remedy="check path and permissions") from error
         finally:
@@ -103,7 +104,7 @@ class AdbFiles:
                 Path(temporary).unlink(missing_ok=True)
                 raise
         except TransferRefused as error:
-            raise self._link.file_error(f"read {source}", str(error)) from error
+            raise file_error(self._link.name, f"read {source}", str(error)) from error
         except OSError as error:
             raise HostError(
                 f"cannot write {target}: {error.strerror}", remedy="check path, permissions and free space"

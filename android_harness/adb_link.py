@@ -11,7 +11,7 @@ from android_harness.adb_server import AdbServer
 from android_harness.adb_watchdog import Pulse, Watchdog
 from android_harness.adb_wire import Connection, Frozen, LinkEnded, NoServer, Overdue, Refused
 from orchestrator.clock import Deadline
-from orchestrator.errors import CommandTimeout, DeviceError, DeviceFull, DeviceLost, DeviceUnfit
+from orchestrator.errors import CommandTimeout, DeviceError, DeviceLost, DeviceUnfit
 from orchestrator.transports.base import Patience
 
 _RESUME = "reconnect it, then `devbench run --resume`"
@@ -117,17 +117,6 @@ class AdbLink:
         if "command line" in reason:
             return DeviceUnfit(f"{self.name}: {reason}", remedy="use shorter names or fewer arguments")
         return DeviceLost(f"{self.name} refused: {reason}", remedy=_RESUME)
-
-    def file_error(self, action: str, reason: str) -> DeviceError:
-        """What the phone's reason for not storing or giving a file means."""
-        text = reason.strip().splitlines()[-1].rpartition(": ")[2] if reason.strip() else "no reason given"
-        if "No space left" in reason or "quota" in reason.lower():
-            return DeviceFull(
-                f"{self.name} has no space left: cannot {action}", remedy="free space on it, then run again"
-            )
-        return DeviceUnfit(
-            f"{self.name}: cannot {action}: {text}", remedy="check the path; set workdir in devices.toml"
-        )
 
 
 def unauthorized(name: str) -> DeviceError:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import signal
 from collections.abc import Sequence
-from pathlib import PurePosixPath
 
 from android_harness.adb_link import AdbLink
 from android_harness.adb_shell import Dialect
 from android_harness.adb_wire import READABLE, WRITABLE, Connection, LinkEnded, WireError
 from orchestrator.clock import Deadline
-from orchestrator.errors import CommandTimeout, DeviceError, DeviceLost, DeviceUnfit
+from orchestrator.errors import DeviceError
 from orchestrator.transports.posix_shell import exit_of, quoted
+from orchestrator.transports.remote_commands import cannot_start, left_early, too_late
 
 STDERR_KEPT = 16 * 1024
 _CHUNK = 256 * 1024
@@ -140,42 +140,14 @@ class AdbProcess:
         if self._dialect.status is None and self._was_killed:
             return -signal.SIGKILL
         if self._dialect.status is None:
-            raise DeviceLost(
-                f"{self._link.name} was left before {self._program} ended",
-                remedy="reconnect it, then `devbench run --resume`",
-            )
+            raise left_early(self._argv[0], self._link.name)
         if not self._dialect.has_started:
-            raise self._cannot_start(self._dialect.status)
+            raise cannot_start(self._argv[0], self._link.name, self._dialect.status, self.stderr_tail)
         return exit_of(self._dialect.status)
-
-    @property
-    def _program(self) -> str:
-        return PurePosixPath(self._argv[0]).name
-
-    def _cannot_start(self, status: int) -> DeviceError:
-        program, name = self._argv[0], self._link.name
-        if status == 127:
-            return DeviceUnfit(
-                f"no program {program} on {name}",
-                remedy="check the path; one that is there but needs glibc or another CPU cannot start either",
-            )
-        said = self.stderr_tail.decode("utf-8", "replace").strip()
-        return DeviceUnfit(
-            f"cannot start {program} on {name}: {said.rpartition(': ')[2]}",
-            remedy="its folder may be mounted noexec, or it is built for another CPU: see workdir in devices.toml",
-        )
 
     def overdue(self) -> DeviceError:
         """Kill it because its time is over; the error says whether the phone still heard us."""
-        if self._kill_on_phone():
-            return CommandTimeout(
-                f"{self._program} did not end in time and was killed",
-                remedy=f"see whether {self._link.name} is overloaded",
-            )
-        return DeviceLost(
-            f"{self._link.name} no longer answers; {self._program} may still run there",
-            remedy="unplug it and plug it in again, or restart it; then `devbench run --resume`",
-        )
+        return too_late(self._argv[0], self._link.name, was_killed=self._kill_on_phone())
 
     def kill(self) -> None:
         """A phone that cannot be reached is left to the agent there, which dies without its host."""

@@ -16,6 +16,7 @@ from orchestrator.clock import Deadline
 from orchestrator.errors import SettingsError
 from orchestrator.fleet import AddressKeys, Device
 from orchestrator.transports.base import Completed, Patience, Process, Transport
+from orchestrator.transports.remote_commands import run_to_end
 
 _START_S = 30.0
 
@@ -95,18 +96,7 @@ class AdbTransport:
         """The phone's own serial number, by which one phone under two addresses is recognised."""
 
     def run(self, argv: Sequence[str], *, deadline: Deadline, content: bytes = b"") -> Completed:
-        process = self._start(argv, deadline, stderr_kept=None)
-        try:
-            process.send(content)
-            process.close_input()
-            output = []
-            while not process.at_end:
-                output.append(process.receive(deadline))
-                if deadline.passed and not process.has_ended:
-                    raise process.overdue()
-            return Completed(process.exit, b"".join(output), process.stderr_tail)
-        finally:
-            process.kill()
+        return run_to_end(self._start(argv, deadline, stderr_kept=None), content, deadline)
 
     def start(self, argv: Sequence[str]) -> Process:
         process = self._start(argv, Deadline.after(_START_S))

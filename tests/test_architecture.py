@@ -51,6 +51,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "orchestrator.transports",
         "orchestrator.transports.base",
         "orchestrator.transports.posix_shell",
+        "orchestrator.transports.remote_commands",
     ),
     "mind": (
         "orchestrator.agent_lines",

@@ -11,6 +11,7 @@ from orchestrator.clock import Deadline
 from orchestrator.errors import DeviceUnfit, HostError
 from orchestrator.fleet import AddressKeys, Device
 from orchestrator.transports.base import Completed, Patience, Process, Transport
+from orchestrator.transports.remote_commands import run_to_end
 
 if TYPE_CHECKING:
     from orchestrator.transports.ssh_link import SshLink
@@ -109,19 +110,7 @@ class SshTransport:
         self.hardware_id = hardware_id
 
     def run(self, argv: Sequence[str], *, deadline: Deadline, content: bytes = b"") -> Completed:
-        process = self._start(argv, deadline, stderr_kept=None)
-        try:
-            process.send(content)
-            process.close_input()
-            output = []
-            while not process.at_end:
-                output.append(process.receive(deadline))
-                if deadline.passed and not process.has_ended:
-                    raise process.overdue()
-            status = process.exit
-            return Completed(status, b"".join(output), process.stderr_tail)
-        finally:
-            process.kill()
+        return run_to_end(self._start(argv, deadline, stderr_kept=None), content, deadline)
 
     def start(self, argv: Sequence[str]) -> Process:
         process = self._start(argv, Deadline.after(_START_S))

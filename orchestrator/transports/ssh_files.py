@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from orchestrator.clock import Deadline
 from orchestrator.errors import DeviceError, DeviceLost, DeviceUnfit, HostError
+from orchestrator.transports.remote_commands import file_error
 from orchestrator.transports.ssh_link import SshLink
 from orchestrator.transports.ssh_process import SshProcess
 from orchestrator.whole_files import written_whole
@@ -65,7 +66,7 @@ class SshFiles:
                 process.kill()
             self._remove_leftovers()
         if status:
-            raise self._link.file_error(f"write {target}", process.stderr_tail.decode("utf-8", "replace"))
+            raise file_error(self._link.name, f"write {target}", process.stderr_tail.decode("utf-8", "replace"))
 
     def _remove_leftovers(self) -> None:
         if not self._leftovers:
@@ -85,7 +86,7 @@ class SshFiles:
                     if deadline.passed and not process.has_ended:
                         raise process.overdue()
                 if process.exit:
-                    raise self._link.file_error(f"read {source}", process.stderr_tail.decode("utf-8", "replace"))
+                    raise file_error(self._link.name, f"read {source}", process.stderr_tail.decode("utf-8", "replace"))
         except OSError as error:
             raise HostError(
                 f"cannot write {target}: {error.strerror}", remedy="check path, permissions and free space"

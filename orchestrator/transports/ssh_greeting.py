@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from orchestrator.clock import Deadline
 from orchestrator.errors import DeviceUnfit
+from orchestrator.transports.remote_commands import run_to_end
 from orchestrator.transports.ssh_link import SshLink
 from orchestrator.transports.ssh_process import SshProcess
 from orchestrator.transports.ssh_shell import Dialect
@@ -41,19 +42,12 @@ def greet(link: SshLink, workdir: str, deadline: Deadline) -> Greeting:
         link.dialect = Dialect(shell)
         process = SshProcess(link, ["sh", "-c", _QUESTIONS, "sh", workdir], deadline)
         try:
-            process.close_input()
-            said = b""
-            while not process.at_end:
-                said += process.receive(deadline)
-                if deadline.passed and not process.has_ended:
-                    raise process.overdue()
-            answers = [line.partition(" ") for line in said.decode("utf-8", "replace").splitlines()]
+            said = run_to_end(process, b"", deadline).stdout
         except DeviceUnfit:
             if shell == _SHELLS[-1]:
                 raise
             continue
-        finally:
-            process.kill()
+        answers = [line.partition(" ") for line in said.decode("utf-8", "replace").splitlines()]
         return _understood(link, process.group, [(key, value.strip()) for key, _, value in answers])
     raise AssertionError("the last shell returns or raises")
 

@@ -7,7 +7,7 @@ import contextlib
 import paramiko
 
 from orchestrator.clock import Deadline
-from orchestrator.errors import DeviceError, DeviceFull, DeviceLost, DeviceUnfit
+from orchestrator.errors import DeviceLost, DeviceUnfit
 from orchestrator.transports import ssh_shell
 from orchestrator.transports.base import Patience
 from orchestrator.transports.ssh_connect import BROKEN, Connection, connect
@@ -74,17 +74,6 @@ class SshLink:
                 raise self.lost(session)
         finally:
             end(session)
-
-    def file_error(self, action: str, reason: str) -> DeviceError:
-        """What the board's reason for not storing or giving a file means."""
-        text = reason.strip().splitlines()[-1].rpartition(": ")[2] if reason.strip() else "no reason given"
-        if "No space left" in reason or "quota" in reason.lower():
-            return DeviceFull(
-                f"{self.name} has no space left: cannot {action}", remedy="free space on it, then run again"
-            )
-        return DeviceUnfit(
-            f"{self.name}: cannot {action}: {text}", remedy="check the path; set workdir in devices.toml"
-        )
 
     def close(self) -> None:
         for connection in self._connections:

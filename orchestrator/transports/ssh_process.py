@@ -5,15 +5,15 @@ from __future__ import annotations
 import select
 import signal
 from collections.abc import Sequence
-from pathlib import PurePosixPath
 from typing import BinaryIO
 
 import paramiko
 
 from orchestrator.clock import Deadline
-from orchestrator.errors import CommandTimeout, DeviceError, DeviceLost, DeviceUnfit
+from orchestrator.errors import DeviceError, DeviceUnfit
 from orchestrator.transports import ssh_shell
 from orchestrator.transports.posix_shell import CANNOT_START, exit_of
+from orchestrator.transports.remote_commands import cannot_start, left_early, too_late
 from orchestrator.transports.ssh_connect import BROKEN
 from orchestrator.transports.ssh_link import SshLink, end
 
@@ -151,9 +151,9 @@ class SshProcess:
         except BROKEN:  # it has ended; whoever waits for output is told
             self._outgoing.clear()
 
-    def pour(self, content: BinaryIO, deadline: Deadline) -> int:
-        """Send a file as standard input, with no look at the output before it is all sent; gives how many bytes."""
-        session, sent = self._session, 0
+    def pour(self, content: BinaryIO, deadline: Deadline) -> None:
+        """Send a file as standard input, and close it, with no look at the output before it is all sent."""
+        session = self._session
         assert session
         try:
             while chunk := content.read(_PACKET):
@@ -161,14 +161,12 @@ class SshProcess:
                 rest = memoryview(chunk)
                 while rest:
                     count = session.send(bytes(rest) if len(rest) < len(chunk) else chunk)
-                    sent += count
                     rest = rest[count:]
         except TimeoutError:
             raise self.overdue() from None
         except BROKEN:  # it has ended before its input has; its status says why
             pass
         self.close_input()
-        return sent
 
     def wait(self, deadline: Deadline) -> int:
         """Output that comes meanwhile can still be received."""
@@ -183,46 +181,18 @@ class SshProcess:
         if self._was_killed:
             return -signal.SIGKILL
         if self._status is None:
-            raise DeviceLost(
-                f"{self._link.name} was left before {self._program} ended",
-                remedy="reconnect it, then `devbench run --resume`",
-            )
+            raise left_early(self._argv[0], self._link.name)
         mark = self._opening.nonce.encode() + b"\n"
         if self._stderr.endswith(mark):
             del self._stderr[-len(mark) :]
             # Some shells also come back from exec of a command that is built in, with that command's status.
             if self._status in CANNOT_START:
-                raise self._cannot_start(self._status)
+                raise cannot_start(self._argv[0], self._link.name, self._status, self.stderr_tail)
         return exit_of(self._status)
-
-    @property
-    def _program(self) -> str:
-        return PurePosixPath(self._argv[0]).name
-
-    def _cannot_start(self, status: int) -> DeviceError:
-        program, name = self._argv[0], self._link.name
-        if status == 127:
-            return DeviceUnfit(
-                f"no program {program} on {name}",
-                remedy="check the path; one that is there but needs another libc or CPU cannot start either",
-            )
-        said = self.stderr_tail.decode("utf-8", "replace").strip()
-        return DeviceUnfit(
-            f"cannot start {program} on {name}: {said.rpartition(': ')[2]}",
-            remedy="its folder may be mounted noexec, or it is built for another CPU: see workdir in devices.toml",
-        )
 
     def overdue(self) -> DeviceError:
         """Kill it because its time is over; the error says whether the board still heard us."""
-        if self._kill_on_board():
-            return CommandTimeout(
-                f"{self._program} did not end in time and was killed",
-                remedy=f"see whether {self._link.name} is overloaded",
-            )
-        return DeviceLost(
-            f"{self._link.name} no longer answers; {self._program} may still run there",
-            remedy="check its power and network; then `devbench run --resume`",
-        )
+        return too_late(self._argv[0], self._link.name, was_killed=self._kill_on_board())
 
     def kill(self) -> None:
         """A board that cannot be reached is left to the agent there, which dies without its host."""
@@ -240,7 +210,7 @@ class SshProcess:
                 self._link.kill(group, deadline)
                 self._was_killed = True
                 self._hear_last_words()
-            return self._was_killed or group is not None
+            return self._was_killed or self._session is None  # the second: it ended by itself meanwhile
         except DeviceError:
             return False
         finally:

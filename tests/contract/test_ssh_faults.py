@@ -290,7 +290,7 @@ class TestStorage:
             folder.rmdir()
 
 
-def test_what_silence_costs_no_thread_is_left(one: SshBoard) -> None:
+def test_closing_leaves_no_thread_behind(one: SshBoard) -> None:
     """Closing ends the watcher too."""
     before = threading.active_count()
     transport = SSH.open(one.device(), deadline=soon())
