@@ -134,7 +134,9 @@ def test_an_unknown_key_in_the_fleet(workplace: Workplace) -> None:
 def test_a_transport_that_is_not_installed(workplace: Workplace) -> None:
     """A transport this version lacks is refused by name, with those there are."""
     workplace.write("devices.toml", '[[device]]\nname = "board"\ntransport = "serial"\nhost = "1"\n')
-    assert refused(workplace, "run").startswith('error: devices.toml: [[device]] "board" transport: "serial" is unknown\n')
+    assert refused(workplace, "run").startswith(
+        'error: devices.toml: [[device]] "board" transport: "serial" is unknown\n'
+    )
 
 
 def test_a_limit_the_platform_cannot_check(workplace: Workplace) -> None:
