@@ -17,7 +17,7 @@ _CPU_BY_MACHINE = {
 }
 
 
-MACHINES = tuple(_FILE_BY_MACHINE)
+MACHINES = tuple(_CPU_BY_MACHINE)
 """What `uname -m` says where the agent runs."""
 
 
