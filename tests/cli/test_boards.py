@@ -64,6 +64,17 @@ def test_one_command_measures_a_board(workplace: Workplace, one: SshBoard) -> No
     assert len(blobs) == len(set(blobs)) == 3  # pushed once, found by their content the second time
 
 
+def test_a_board_with_nothing_but_dropbear_and_busybox_is_measured(workplace: Workplace, board: StartBoard) -> None:
+    """An unprivileged user, no Python, no SFTP: devbench brings the runner and LiteRT's library."""
+    bare = board(BoardOptions(server="dropbear", userland="busybox"))
+    write_fleet(workplace, bare=bare)
+    plan = workplace.quick_plan(blocks="1:1", loads='["idle", "cpu:1@20"]')
+    done = workplace.devbench("run", "--plan", plan, "--runner", "litert_native", "--json")
+    assert done.status == 0, done.stderr
+    assert done.json["trials"]["measured"] == 2
+    assert bare.wait_until_idle()
+
+
 def test_what_a_board_is_can_be_asked(workplace: Workplace, one: SshBoard) -> None:
     """CPU, userland and libc; in words and as JSON. `doctor` finds it fit."""
     write_fleet(workplace, board=one)
