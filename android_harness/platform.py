@@ -14,7 +14,7 @@ from android_harness.fitness import fitness_of
 from orchestrator.fleet import Limits
 from orchestrator.plan import AS_FOUND, Conditions
 from orchestrator.platforms import clusters
-from orchestrator.platforms.base import Ask, Facts, Hold
+from orchestrator.platforms.base import Ask, Facts, Hold, WithAgent
 from orchestrator.platforms.questions import NOT_ASKED, answers, batch
 from orchestrator.trial import Finding
 
@@ -22,7 +22,7 @@ STATUS_NAMES = ("none", "light", "moderate", "severe", "critical", "emergency", 
 
 
 @dataclass(frozen=True)
-class AndroidPlatform:
+class AndroidPlatform(WithAgent):
     """Phones, as the shell user or as root. The journal has one place, so that any session finds it."""
 
     folder: str = "/data/local/tmp/devbench"

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, overload
 
-from orchestrator.agent_lines import LineReader, Report
+from orchestrator.agent_lines import LineReader
 from orchestrator.clock import Deadline
 from orchestrator.errors import DeviceError, DeviceLost, DeviceUnfit
-from orchestrator.platforms.base import Hold
-from orchestrator.runners.base import Command
+from orchestrator.stage import Report, Trialling
 from orchestrator.transports.base import Process, Transport
 
 PROTOCOL = 1
@@ -20,21 +18,6 @@ HEARTBEAT_S = 20.0
 _BEAT_EVERY_S = 5.0
 _GRACE_S = 5.0
 _TICK_S = 0.25
-
-
-@dataclass(frozen=True)
-class Trialling:
-    """One `run` command: the measured command beside a load."""
-
-    command: Command
-    load: str
-    beside: Command | None
-    placement: str
-    settle_ms: int
-    sample_ms: int
-    affinity: str | None
-    holds: Sequence[Hold]
-    deadline_s: float
 
 
 class SamplesWhenRead(Sequence[Mapping[str, Any]]):
@@ -81,10 +64,6 @@ class Agent:
         reader = LineReader()
         reader.feed(completed.stdout)
         return reader.finish()
-
-    def sample_when_read(self, timeout_s: float) -> Sequence[Mapping[str, Any]]:
-        """One sample, made when it is looked at."""
-        return SamplesWhenRead(lambda: self.sample(0.0, Deadline.after(timeout_s)).samples)
 
     def hash(self, paths: Sequence[str], deadline: Deadline) -> dict[str, str | None]:
         """SHA-256 by path as the device reads the files; None for one that cannot be read."""

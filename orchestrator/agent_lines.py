@@ -4,32 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
+from orchestrator.stage import Report
+
 _LINE_MAX = 4 * 1024 * 1024
-
-
-@dataclass
-class Report:
-    """What an agent said about one trial. Without `closing` the stream broke off."""
-
-    header: Mapping[str, Any] = field(default_factory=dict)
-    started: Mapping[str, Any] = field(default_factory=dict)
-    stdout: list[bytes] = field(default_factory=list)
-    stderr: list[bytes] = field(default_factory=list)
-    samples: list[Mapping[str, Any]] = field(default_factory=list)
-    loads: list[Mapping[str, Any]] = field(default_factory=list)
-    warnings: list[Mapping[str, Any]] = field(default_factory=list)
-    closing: Mapping[str, Any] = field(default_factory=dict)
-    lines: int = 0
-    unreadable: int = 0
-    transcript: bytearray = field(default_factory=bytearray)
-
-    @property
-    def is_whole(self) -> bool:
-        """The closing record arrived, and as many lines as it says."""
-        return bool(self.closing) and self.closing.get("lines") == self.lines and not self.unreadable
 
 
 class LineReader:

@@ -218,7 +218,7 @@ class _DeviceWork:
         """Find out which cells this device runs, and note which it cannot run."""
         prepared, store = self._shared.prepared, self._shared.store
         runners = {name: self._ready_runner(conductor, name) for name in prepared.runner_names(self.device)}
-        hashes = {name: facts["files"].get("runner") for name, facts in runners.items()}
+        hashes = {name: facts["files"].get("runner", facts.get("runner_sha256")) for name, facts in runners.items()}
         grid = prepared.grid(self.device, conductor.facts.cores, hashes)
         self._add_session(conductor.facts.as_json() | {"runners": runners}, conductor.findings)
         store.forget_not_run(self._run_id, self.device.name)
@@ -270,6 +270,7 @@ class _DeviceWork:
                 facts=conductor.facts,
                 platform=conductor.platform,
                 runner=registry.runner(cell.runner),
+                conditions=self._shared.prepared.plan.conditions,
             )
             if reason is None:
                 runnable.append(cell)

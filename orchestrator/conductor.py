@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator import registry, telemetry
-from orchestrator.agent import Trialling
-from orchestrator.agent_lines import Report
+from orchestrator.agent import SamplesWhenRead
 from orchestrator.clock import SYSTEM, Clock, Deadline, timestamp
 from orchestrator.cool_down import CoolDown, Look, Pace
 from orchestrator.deploy import Deployment
@@ -21,6 +20,7 @@ from orchestrator.fleet import Device, Limits
 from orchestrator.plan import Conditions, Measure
 from orchestrator.platforms.base import Facts, Platform
 from orchestrator.runners.base import Command, Places, Reading, Runner, RunnerError
+from orchestrator.stage import Report, Stage, Trialling
 from orchestrator.transports.base import Completed
 from orchestrator.trial import Finding, Severity, Slot, Trial
 
@@ -42,7 +42,7 @@ class Files:
 
 
 class Conductor:
-    """One device made ready: connected, agent in place, probed."""
+    """One device made ready: connected, its stage set, probed."""
 
     def __init__(
         self,
@@ -72,11 +72,11 @@ class Conductor:
         try:
             if lock and self._transport.hardware_id:
                 self._held.enter_context(lock(self._transport.hardware_id))
-            self._deployment = Deployment(
-                self._transport, self.platform, device.workdir or kind.default_workdir(device)
-            )
+            workdir = device.workdir or kind.default_workdir(device)
+            own = self.platform.stage(self._transport, device, workdir)
+            self._stage: Stage = own or Deployment(self._transport, self.platform, workdir)
             with during(f"probing {device.name}"):
-                probed = self._deployment.agent.probe(Deadline.after(_COMMAND_S))
+                probed = self._stage.probe(Deadline.after(_COMMAND_S))
                 self.facts: Facts = self.platform.facts(probed, self._ask)
             self._holds, held_findings = self.platform.holds(conditions, self.facts)
             session_findings = self._held.enter_context(self.platform.session(conditions, self.facts, self._ask))
@@ -109,7 +109,7 @@ class Conductor:
 
     def prune(self) -> None:
         """Make room on the device; called when the work there is done."""
-        self._deployment.prune()
+        self._stage.prune()
 
     def _ask(self, argv: Sequence[str]) -> Completed:
         return self._transport.run(list(argv), deadline=Deadline.after(_COMMAND_S))
@@ -122,7 +122,7 @@ class Conductor:
         """What the runner says of its runtime on this device, or why it cannot run here."""
         runner = registry.runner(name)
         command = runner.check_command(self._python, self._runner_places(name))
-        completed = self._ask(command.argv)
+        completed = self._stage.check(command, Deadline.after(_COMMAND_S))
         facts, error = runner.read_check(completed.stdout.splitlines())
         if completed.exit != 0 and error is None:
             words = completed.stderr.decode("utf-8", "replace").strip().splitlines()
@@ -132,7 +132,7 @@ class Conductor:
 
     def look(self) -> tuple[Sequence[Mapping[str, Any]], str | None]:
         """Telemetry of half a second, and which limit the device breaks now."""
-        samples = self._deployment.agent.sample(_LOOK_S, Deadline.after(_COMMAND_S)).samples
+        samples = self._stage.sample(_LOOK_S, Deadline.after(_COMMAND_S)).samples
         return samples, self.platform.breach(self._limits, self.platform.state(samples, self._ask, self.facts))
 
     def conduct(
@@ -150,7 +150,7 @@ class Conductor:
         started_at, began_s = timestamp(self._clock.now()), self._clock.monotonic_s()
         with during(f"running {slot.cell}"):
             trialling = self._trialling(slot, runner)
-            report = self._deployment.agent.run(trialling, stopped)
+            report = self._stage.run(trialling, stopped)
         if stopped():
             raise Interrupted("stopped", remedy="`devbench run --resume` goes on where it was")
         states = (readiness.state, self._state(report.samples))
@@ -213,7 +213,7 @@ class Conductor:
     def _push(self, path: Path, *, executable: bool = False) -> str:
         """Where the file is on the device. The host's copy is in the store: if it is gone, that is the store's loss."""
         try:
-            return self._deployment.ensure(path, executable=executable)
+            return self._stage.ensure(path, executable=executable)
         except OSError as error:
             remedy = "see whether the store was moved or deleted"
             raise StoreError(f"cannot read {path}: {error.strerror}", remedy=remedy) from error
@@ -223,7 +223,7 @@ class Conductor:
         if self._limits == Limits():
             return {}
         if samples is None:
-            samples = self._deployment.agent.sample_when_read(_COMMAND_S)
+            samples = SamplesWhenRead(lambda: self._stage.sample(0.0, Deadline.after(_COMMAND_S)).samples)
         return self.platform.state(samples, self._ask, self.facts)
 
     def _look(self) -> Look:
@@ -232,7 +232,7 @@ class Conductor:
 
     def _canary_ns(self) -> int:
         fastest = self.platform.affinity_mask("big", self.facts)
-        return self._deployment.agent.canary(fastest, Deadline.after(_COMMAND_S))
+        return self._stage.canary(fastest, Deadline.after(_COMMAND_S))
 
     def _try_canary(self) -> tuple[bool, tuple[Finding, ...]]:
         """Whether trials are preceded by a canary; a device that cannot run one is measured without."""
@@ -255,7 +255,7 @@ def platform_of(device: Device) -> Platform:
             f"{device.name}: its platform cannot be told from its address",
             remedy=f"set platform to one of: {', '.join(registry.platform_names())}",
         )
-    platform = registry.platform(name)
+    platform = registry.platform(name).for_device(device)
     for key, value in vars(device.limits).items():
         if value is not None and key not in platform.limits:
             raise UsageError(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from device_agents import MACHINES, agent_binary
 from orchestrator.agent import Agent
@@ -12,14 +14,16 @@ from orchestrator.content_hash import sha256
 from orchestrator.device_storage import Storage
 from orchestrator.errors import DeviceError, DeviceUnfit, HostError, during
 from orchestrator.platforms.base import Platform
-from orchestrator.transports.base import Transport
+from orchestrator.runners.base import Command
+from orchestrator.stage import Report, Trialling
+from orchestrator.transports.base import Completed, Transport
 
 _COMMAND_S = 30.0
 _PUSH_S = 600.0
 
 
 class Deployment:
-    """The files of devbench on one device."""
+    """The stage on a device that runs our agent: its files, the agent among them."""
 
     def __init__(self, transport: Transport, platform: Platform, workdir: str) -> None:
         self._transport = transport
@@ -71,6 +75,24 @@ class Deployment:
                 f"({(found or 'unreadable')[:12]} instead of {expected[:12]})",
                 remedy="check the device's storage; then run again",
             )
+
+    def probe(self, deadline: Deadline) -> Mapping[str, Any]:
+        return self.agent.probe(deadline)
+
+    def sample(self, seconds: float, deadline: Deadline) -> Report:
+        return self.agent.sample(seconds, deadline)
+
+    def canary(self, affinity: str | None, deadline: Deadline) -> int:
+        return self.agent.canary(affinity, deadline)
+
+    def check(self, command: Command, deadline: Deadline) -> Completed:
+        return self._transport.run(list(command.argv), deadline=deadline)
+
+    def run(self, trialling: Trialling, stopped: Callable[[], bool]) -> Report:
+        return self.agent.run(trialling, stopped)
+
+    def clean(self) -> None:
+        self._storage.clean()
 
     def prune(self) -> int:
         """Remove what earlier runs left on the device and nobody used for long; gives how many files went."""

@@ -14,7 +14,7 @@ from typing import Any
 from device_agents import agent_binary
 from orchestrator import registry, telemetry
 from orchestrator.clock import Deadline
-from orchestrator.conductor import Conductor, Files, runner_trouble
+from orchestrator.conductor import Conductor, Files, platform_of, runner_trouble
 from orchestrator.device_lock import device_lock
 from orchestrator.device_storage import Storage
 from orchestrator.errors import DevbenchError, DeviceBusy
@@ -77,7 +77,9 @@ def _clean_one(device: Device) -> tuple[str, DevbenchError | None]:
         with device_lock(kind.identity(device), device=device.name, run="clean"):
             transport = kind.open(device, deadline=Deadline.after(_CONNECT_S))
             try:
-                Storage(transport, device.workdir or kind.default_workdir(device)).clean()
+                workdir = device.workdir or kind.default_workdir(device)
+                stage = platform_of(device).stage(transport, device, workdir)
+                (stage or Storage(transport, workdir)).clean()
             finally:
                 transport.close()
     except DevbenchError as error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from orchestrator.agent_lines import Report
 from orchestrator.evidence_conditions import CONDITION_RULES
 from orchestrator.evidence_terms import (
     Asked,
@@ -19,6 +18,7 @@ from orchestrator.evidence_terms import (
 )
 from orchestrator.evidence_words import WORD_RULES
 from orchestrator.runners.base import Reading
+from orchestrator.stage import Report
 from orchestrator.trial import Finding, Outcome, Severity
 
 _LOOKS_NEEDED = 3

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from orchestrator import telemetry
-from orchestrator.agent_lines import Report
 from orchestrator.evidence_terms import Asked, note, process_elsewhere, reject, unverified, warn
 from orchestrator.runners.base import Reading
+from orchestrator.stage import Report
 from orchestrator.trial import Finding
 
 _OTHER_CPUS_NOTABLE = 0.2
@@ -159,6 +159,16 @@ def _neighbours(asked: Asked, report: Report, reading: Reading) -> Iterator[Find
         )
 
 
+def _unwatched(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding]:
+    """Where no agent runs, nobody but the runner itself says what happened."""
+    if report.unwatched:
+        yield warn(
+            "unwatched",
+            f"{report.unwatched}: the kernel's count of threads, other programs and the CPU's clock are unverified",
+            "nothing to do; trust the number less than one from a device that runs our agent",
+        )
+
+
 def _frequency(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding]:
     drop = telemetry.frequency_drop([sample for sample in report.samples if sample.get("child")])
     if drop is not None and drop > _FREQUENCY_DROP_NOTABLE:
@@ -199,4 +209,4 @@ def _throttling(asked: Asked, report: Report, reading: Reading) -> Iterator[Find
         )
 
 
-CONDITION_RULES = (_load, _holds, _limits, _neighbours, _frequency, _throttling, _cool_down)
+CONDITION_RULES = (_load, _holds, _limits, _neighbours, _unwatched, _frequency, _throttling, _cool_down)

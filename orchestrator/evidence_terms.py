@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.agent_lines import Report
 from orchestrator.fleet import Limits
 from orchestrator.plan import Conditions, Measure
 from orchestrator.platforms.base import Hold
 from orchestrator.runners.base import Reading
+from orchestrator.stage import Report
 from orchestrator.trial import Cell, Finding, Severity
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from orchestrator.agent_lines import Report
 from orchestrator.evidence_terms import Asked, process_elsewhere, reject, threads_seen, warn
 from orchestrator.runners.base import Reading
+from orchestrator.stage import Report
 from orchestrator.trial import Finding
 
 _LOOKS_NEEDED = 3

@@ -10,7 +10,7 @@ from orchestrator.errors import UsageError
 from orchestrator.fleet import Device
 from orchestrator.load import parse_load
 from orchestrator.model import Model
-from orchestrator.plan import Measure, Plan
+from orchestrator.plan import Conditions, Measure, Plan
 from orchestrator.platforms.base import Facts, Platform
 from orchestrator.runners.base import Runner
 from orchestrator.trial import Cell, Outcome, Trial
@@ -57,11 +57,13 @@ def expand(
     load_models: Mapping[str, Model],
     cores: int | None,
     runners: Mapping[str, str | None],
+    has_loads: bool = True,
 ) -> Grid:
-    """Every combination the plan asks of this device; `runners` has the hash of each runner where it is known."""
+    """Every combination the plan asks of this device; `runners` has the hash of each runner where it is known. Loads
+    that nobody asked for are left out where the device has none."""
     counted = cores or _ASSUMED_CORES
     sweep = plan.sweep
-    loads = sweep.loads or auto_loads(counted)
+    loads = sweep.loads or (auto_loads(counted) if has_loads else ("idle",))
     threads = sweep.threads or auto_threads(counted)
     axes = (models, list(runners), sweep.delegates, threads, sweep.affinity, loads)
     _refuse_absurd(device, [len(axis) for axis in axes], plan.measure)
@@ -99,7 +101,9 @@ def _refuse_absurd(device: Device, lengths: Sequence[int], measure: Measure) -> 
         )
 
 
-def unsupported(cell: Cell, *, device: Device, facts: Facts, platform: Platform, runner: Runner) -> str | None:
+def unsupported(
+    cell: Cell, *, device: Device, facts: Facts, platform: Platform, runner: Runner, conditions: Conditions
+) -> str | None:
     """Why this device cannot run the cell, known before any try; None when it can."""
     variant = cell.runner.partition(":")[2]
     if platform.name not in runner.platforms:
@@ -113,6 +117,8 @@ def unsupported(cell: Cell, *, device: Device, facts: Facts, platform: Platform,
         return f"devices.toml lists no delegate {cell.delegate} for {device.name}"
     if cell.threads > facts.cores:
         return f"{cell.threads} threads on a device with {facts.cores} cores"
+    if reason := platform.unsupported(cell, conditions):
+        return reason
     try:
         platform.affinity_mask(cell.affinity, facts)
     except ValueError as error:

@@ -68,6 +68,7 @@ class Prepared:
             load_models=self.inventory.load_models,
             cores=cores,
             runners=runners,
+            has_loads=platform_of(device).has_loads,
         )
 
     def runner_names(self, device: Device) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.agent_lines import Report
+from orchestrator.stage import Report
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "orchestrator.trial",
         "orchestrator.load",
         "orchestrator.model",
+        "orchestrator.content_hash",
     ),
     "protocols": (
         "orchestrator.platforms",
@@ -48,6 +49,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "orchestrator.platforms.questions",
         "orchestrator.runners",
         "orchestrator.runners.base",
+        "orchestrator.stage",
         "orchestrator.transports",
         "orchestrator.transports.base",
         "orchestrator.transports.posix_shell",
@@ -95,7 +97,6 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "orchestrator.device_lock",
         "orchestrator.device_storage",
         "orchestrator.store",
-        "orchestrator.content_hash",
         "orchestrator.model_files",
         "orchestrator.exchange",
         "orchestrator.starter_files",

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
-from orchestrator.fleet import Limits
+from orchestrator.fleet import Device, Limits
 from orchestrator.plan import Conditions
-from orchestrator.transports.base import Completed
-from orchestrator.trial import Finding
+from orchestrator.stage import Stage
+from orchestrator.transports.base import Completed, Transport
+from orchestrator.trial import Cell, Finding
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,21 @@ Ask = Callable[[Sequence[str]], Completed]
 """Runs a short command on the device, within a deadline of the conductor's."""
 
 
+class WithAgent:
+    """What platforms have in common on which our agent runs."""
+
+    has_loads = True
+
+    def for_device(self, device: Device) -> Self:
+        return self
+
+    def stage(self, transport: Transport, device: Device, workdir: str) -> Stage | None:
+        return None
+
+    def unsupported(self, cell: Cell, conditions: Conditions) -> str | None:
+        return None
+
+
 class Platform(Protocol):
     """What a platform registers under `devbench.platforms`."""
 
@@ -95,6 +111,19 @@ class Platform(Protocol):
     @property
     def machine_command(self) -> Sequence[str]:
         """Prints the machine name, so that the agent of the right architecture is pushed."""
+
+    @property
+    def has_loads(self) -> bool:
+        """Whether a background load can be run there."""
+
+    def for_device(self, device: Device) -> Platform:
+        """The platform as this very device has it: an iPhone behind a Mac lets us do other things than a freed one."""
+
+    def stage(self, transport: Transport, device: Device, workdir: str) -> Stage | None:
+        """What runs trials where our agent cannot; None where it can."""
+
+    def unsupported(self, cell: Cell, conditions: Conditions) -> str | None:
+        """Which setting cannot be had on any such device, and why; None when all can."""
 
     def facts(self, probed: Mapping[str, Any], ask: Ask) -> Facts:
         """What the device is: the agent's probe, and what else can be asked."""

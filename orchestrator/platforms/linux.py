@@ -10,13 +10,13 @@ from orchestrator import telemetry
 from orchestrator.fleet import Limits
 from orchestrator.plan import AS_FOUND, Conditions
 from orchestrator.platforms import board, clusters
-from orchestrator.platforms.base import Ask, Facts, Hold
+from orchestrator.platforms.base import Ask, Facts, Hold, WithAgent
 from orchestrator.trial import Finding, Severity
 
 _PHONE_CONDITIONS = ("screen", "airplane", "fixed_performance", "doze", "stop_background_apps")
 
 
-class LinuxPlatform:
+class LinuxPlatform(WithAgent):
     """Reads what the kernel shows; holds the governor where permitted."""
 
     name = "linux"

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.agent import SamplesWhenRead, Trialling, _arguments, _check_protocol
-from orchestrator.agent_lines import LineReader, Report
+from orchestrator.agent import SamplesWhenRead, _arguments, _check_protocol
+from orchestrator.agent_lines import LineReader
 from orchestrator.errors import DeviceUnfit
 from orchestrator.platforms.base import Hold
 from orchestrator.runners.base import Command
+from orchestrator.stage import Report, Trialling
 
 RECORDINGS = Path(__file__).parents[1] / "data" / "agent"
 IDLE = (RECORDINGS / "idle.txt").read_bytes()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.agent_lines import LineReader, Report
+from orchestrator.agent_lines import LineReader
 from orchestrator.evidence import judge
 from orchestrator.evidence_terms import Asked, Readiness
 from orchestrator.fleet import Limits
@@ -17,6 +17,7 @@ from orchestrator.plan import Conditions, Measure
 from orchestrator.platforms.base import Hold
 from orchestrator.runners.base import Reading, RunnerError
 from orchestrator.runners.litert_runner import LITERT_RUNNER
+from orchestrator.stage import Report
 from orchestrator.trial import Finding, Outcome, Severity
 from tests.unit.trial_factory import make_cell
 

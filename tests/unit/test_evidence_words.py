@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.agent_lines import Report
 from orchestrator.evidence import judge
 from orchestrator.evidence_terms import Asked
 from orchestrator.fleet import Limits
 from orchestrator.plan import Conditions, Measure
+from orchestrator.stage import Report
 from orchestrator.trial import Outcome, Severity
 from tests.unit.test_benchmark_model_output import ALL
 from tests.unit.trial_factory import make_cell

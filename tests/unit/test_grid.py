@@ -197,7 +197,7 @@ def test_delegates_of_the_device_are_a_limit() -> None:
     device = Device("board", "local", delegates=("cpu",))
     facts = facts_of_eight_cores()
     reasons = [
-        unsupported(make_cell(delegate=delegate), device=device, facts=facts, platform=LINUX, runner=LITERT_RUNNER)
+        unsupported(make_cell(delegate=delegate), device=device, facts=facts, platform=LINUX, runner=LITERT_RUNNER, conditions=Conditions())
         for delegate in ("xnnpack", "cpu")
     ]
     assert reasons == ["devices.toml lists no delegate xnnpack for board", None]

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from orchestrator import telemetry
-from orchestrator.agent_lines import LineReader, Report
+from orchestrator.agent_lines import LineReader
+from orchestrator.stage import Report
 
 RECORDINGS = Path(__file__).parents[1] / "data" / "agent"
 SECOND_NS = 1_000_000_000
