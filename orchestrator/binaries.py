@@ -21,7 +21,7 @@ from orchestrator.content_hash import sha256
 from orchestrator.errors import HostError, UsageError
 from orchestrator.runners.benchmark_model import BenchmarkModel
 from orchestrator.runners.benchmark_model_apk import read_apk
-from orchestrator.runners.benchmark_model_fingerprint import Elf, machine_name, read_elf, read_fingerprint
+from orchestrator.runners.benchmark_model_fingerprint import Elf, machine_name, read_fingerprint, read_program
 from orchestrator.runners.benchmark_model_flags import Fingerprint, Program
 from orchestrator.whole_files import write_whole, written_whole
 
@@ -281,12 +281,12 @@ def examine(path: Path, origin: str) -> tuple[str, Elf, Fingerprint]:
             raise ValueError("an empty file")
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             if content[:2] != b"PK":
-                return PROGRAM, read_elf(content), read_fingerprint(content)
+                return PROGRAM, read_program(content), read_fingerprint(content)
         apk = read_apk(path)
         return APP, apk.elf, apk.fingerprint
     except ValueError as error:
         raise UsageError(
-            f"{origin} is {error}", remedy="give a build of TFLite's benchmark_model for Linux or Android"
+            f"{origin} is {error}", remedy="give a build of TFLite's benchmark_model for Linux, Android or iOS"
         ) from error
 
 

@@ -76,6 +76,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "orchestrator.runners.benchmark_model_fingerprint",
         "orchestrator.runners.benchmark_model_flags",
         "orchestrator.runners.benchmark_model_output",
+        "orchestrator.runners.mach_o",
         "orchestrator.platforms.board",
         "orchestrator.platforms.linux",
         "orchestrator.transports.ssh_shell",

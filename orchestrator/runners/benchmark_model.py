@@ -37,7 +37,7 @@ class BenchmarkModel:
     """Runs one binary of the cache per cell. It gives a summary of its samples, never the samples."""
 
     delegates = flags.NAMES
-    platforms = ("android", "linux")
+    platforms = ("android", "linux", "ios-jailbroken")
     takes_inputs = False
 
     def __init__(self, cache: BinaryCache) -> None:

@@ -8,6 +8,7 @@ import struct
 from dataclasses import dataclass
 
 from orchestrator.runners.benchmark_model_flags import ENABLING, KNOWN, Fingerprint, Program
+from orchestrator.runners.mach_o import is_mach_o, read_mach_o
 
 _WORD = re.compile(rb"[a-z][a-z0-9_-]{3,45}")
 _COMPILED_MODEL_MARKS = (b"BENCHMARK RESULTS", b"dispatch_library_path")
@@ -28,6 +29,8 @@ _SAME_MACHINE = {
     "i686": "x86",
     "i386": "x86",
 }
+IOS_MACHINE = "ios-arm64"
+"""A machine of its own: what is built for iOS runs on no other arm64 system, and nothing of theirs on iOS."""
 _PT_INTERP = 3
 _INTERPRETER_PATH_MAX = 4096
 
@@ -36,7 +39,7 @@ Content = bytes | mmap.mmap
 
 @dataclass(frozen=True)
 class Elf:
-    """Where a program runs. `system` is `any` where it is linked statically."""
+    """Where a program runs, by its ELF or other header. `system` is `any` where it is linked statically."""
 
     machine: str
     system: str
@@ -53,6 +56,14 @@ def machine_name(machine: str) -> str:
     """One name for a machine that `uname -m`, Android and publishers call differently."""
     lowered = machine.strip().lower()
     return _SAME_MACHINE.get(lowered, lowered)
+
+
+def read_program(content: Content) -> Elf:
+    """Where a program runs, whichever its format; ValueError says what it is instead."""
+    if is_mach_o(content):
+        read_mach_o(content)
+        return Elf(IOS_MACHINE, "ios")
+    return read_elf(content)
 
 
 def read_elf(content: Content) -> Elf:
@@ -97,9 +108,7 @@ def _looks_like(start: bytes) -> str:
         return "a web page, not a program"
     if start.startswith(b"#!"):
         return "a script, not a program"
-    if start[:4] in (b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe"):
-        return "a program for macOS or iOS"
-    return "a program for Windows" if start.startswith(b"MZ") else "not a program for Linux or Android"
+    return "a program for Windows" if start.startswith(b"MZ") else "not a program for Linux, Android or iOS"
 
 
 def read_fingerprint(content: Content) -> Fingerprint:

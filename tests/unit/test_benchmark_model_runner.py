@@ -63,7 +63,7 @@ class TestCommand:
         typed: Runner = runner()
         assert list(typed.variants) == ["nightly"]
         assert typed.files("nightly", "aarch64") == {"runner": Path("/cache/nightly/aarch64")}
-        assert typed.platforms == ("android", "linux")
+        assert typed.platforms == ("android", "linux", "ios-jailbroken")
 
     def test_counts_and_times_are_always_given(self) -> None:
         """In seconds, exactly, also to a build of which nothing is known."""

@@ -12,7 +12,7 @@ from orchestrator.errors import UsageError, error_text
 from orchestrator.fleet import Device
 from orchestrator.grid import Grid, auto_loads, auto_threads, expand, load_label, trial_estimate_s, unsupported
 from orchestrator.model_files import Model
-from orchestrator.plan import Measure, Plan, Sweep
+from orchestrator.plan import Conditions, Measure, Plan, Sweep
 from orchestrator.platforms.base import Facts
 from orchestrator.platforms.linux import LINUX
 from orchestrator.runners.litert_runner import LITERT_RUNNER
@@ -188,6 +188,7 @@ def test_what_a_device_cannot_run_is_known_beforehand(cell: Cell, reason: str | 
         facts=facts_of_eight_cores(),
         platform=LINUX,
         runner=LITERT_RUNNER,
+        conditions=Conditions(),
     )
     assert found == reason
 
@@ -197,7 +198,14 @@ def test_delegates_of_the_device_are_a_limit() -> None:
     device = Device("board", "local", delegates=("cpu",))
     facts = facts_of_eight_cores()
     reasons = [
-        unsupported(make_cell(delegate=delegate), device=device, facts=facts, platform=LINUX, runner=LITERT_RUNNER, conditions=Conditions())
+        unsupported(
+            make_cell(delegate=delegate),
+            device=device,
+            facts=facts,
+            platform=LINUX,
+            runner=LITERT_RUNNER,
+            conditions=Conditions(),
+        )
         for delegate in ("xnnpack", "cpu")
     ]
     assert reasons == ["devices.toml lists no delegate xnnpack for board", None]
