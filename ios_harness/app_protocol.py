@@ -16,8 +16,8 @@ REQUEST, RESULT, VERSION = "devbench.ios.request", "devbench.ios.result", 1
 BUNDLE = "org.devbench.benchmark"
 """The app's identifier unless devices.toml says otherwise: a free account must choose one of its own."""
 APP_FOLDER = "DevbenchBenchmark.app"
-FOLDER = "Documents/devbench"
-"""Inside the app's container: requests/, results/ and files/."""
+FOLDER = "Documents"
+"""Inside the app's container. It is there before the app first runs, which no folder of our own would be."""
 RESULT_MAX_BYTES = 32 * 1024 * 1024
 SAMPLES_MAX = 200_000
 THERMAL_STATES = ("nominal", "fair", "serious", "critical")
@@ -37,15 +37,15 @@ def request(mode: str, **content: Any) -> dict[str, Any]:
 
 
 def request_path(nonce: str) -> str:
-    return f"{FOLDER}/requests/{nonce}.json"
+    return f"{FOLDER}/devbench-request-{nonce}.json"
 
 
 def result_path(nonce: str) -> str:
-    return f"{FOLDER}/results/{nonce}.json"
+    return f"{FOLDER}/devbench-result-{nonce}.json"
 
 
 def file_path(digest: str) -> str:
-    return f"{FOLDER}/files/{digest}"
+    return f"{FOLDER}/devbench-file-{digest}"
 
 
 def started_pid(lines: Iterable[str], nonce: str) -> int | None:

@@ -25,7 +25,7 @@ class IosApp:
 
     variants: Sequence[str] = ()
     delegates = ("xnnpack", "cpu", "gpu", "coreml")
-    platforms = ("ios",)
+    platforms: Sequence[str] = ("ios",)
 
     def unsupported(self, cell: Cell) -> str | None:
         return None

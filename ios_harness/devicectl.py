@@ -7,6 +7,7 @@ import secrets
 import threading
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -16,10 +17,21 @@ from orchestrator.clock import Deadline
 from orchestrator.errors import CommandTimeout, DeviceError, DeviceUnfit
 from orchestrator.transports.base import Process, Transport
 
-_QUESTION_S = 60.0
-_COPY_S = 600.0
-_INSTALL_S = 300.0
 _OWN_TIMEOUT_MARGIN_S = 5.0
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long devicectl may take."""
+
+    question_s: float = 60.0
+    copy_s: float = 600.0
+    install_s: float = 300.0
+    launch_s: float = 15.0
+    """Beyond what the app itself is given."""
+
+
+PATIENCE = Patience()
 
 # The answer is a file on the Mac: made, printed and removed in one go. What people read goes to standard error.
 _ASK = """\
@@ -37,10 +49,13 @@ copies share its CoreDevice service and the cable's bandwidth."""
 class Devicectl:
     """The commands of devicectl for the phone of one udid."""
 
-    def __init__(self, transport: Transport, *, device: str, mac: str, udid: str, folder: str) -> None:
+    def __init__(
+        self, transport: Transport, *, device: str, mac: str, udid: str, folder: str, patience: Patience = PATIENCE
+    ) -> None:
         """`folder` is on the Mac, for answers; `device` is the phone's name in messages."""
         self._transport = transport
         self._device = device
+        self._patience = patience
         self._turn = _TURNS[mac]
         self._udid = udid
         self._folder = str(PurePosixPath(folder) / "answers")
@@ -49,7 +64,7 @@ class Devicectl:
 
     def find(self) -> Phone:
         """The phone, fit to be used as far as the Mac can tell."""
-        listed = self._ask("list the phones", ["list", "devices"], _QUESTION_S, for_phone=False)
+        listed = self._ask("list the phones", ["list", "devices"], self._patience.question_s, for_phone=False)
         phone = chosen(phones_of(listed), self._udid, self._device)
         if error := phone.obstacle(self._device):
             raise error
@@ -57,10 +72,10 @@ class Devicectl:
 
     def details(self) -> Phone | None:
         """The phone in its own words, which the list may not have."""
-        return phone_in(self._ask("ask for details", ["device", "info", "details"], _QUESTION_S))
+        return phone_in(self._ask("ask for details", ["device", "info", "details"], self._patience.question_s))
 
     def has_app(self, bundle: str) -> bool:
-        found = self._ask("list apps", ["device", "info", "apps", "--bundle-id", bundle], _QUESTION_S)
+        found = self._ask("list apps", ["device", "info", "apps", "--bundle-id", bundle], self._patience.question_s)
         result = found.get("result")
         apps = result.get("apps") if isinstance(result, Mapping) else None
         listed = apps if isinstance(apps, list) else []
@@ -70,20 +85,24 @@ class Devicectl:
 
     def install(self, app: str) -> None:
         with self._turn:
-            self._ask("install the app", ["device", "install", "app"], _INSTALL_S, last=[app])
+            self._ask("install the app", ["device", "install", "app"], self._patience.install_s, last=[app])
 
     def uninstall(self, bundle: str) -> None:
         with self._turn:
-            self._ask("remove the app", ["device", "uninstall", "app"], _INSTALL_S, last=[bundle])
+            self._ask("remove the app", ["device", "uninstall", "app"], self._patience.install_s, last=[bundle])
 
     def copy_to(self, source: str, bundle: str, destination: str) -> None:
         """A file of the Mac into the app's container; devicectl does not replace what is there."""
         with self._turn:
-            self._ask(f"copy {PurePosixPath(source).name}", self._copy("to", bundle, source, destination), _COPY_S)
+            self._ask(
+                f"copy {PurePosixPath(source).name}",
+                self._copy("to", bundle, source, destination),
+                self._patience.copy_s,
+            )
 
     def copy_from(self, source: str, bundle: str, destination: str) -> None:
         with self._turn:
-            self._ask("fetch the result", self._copy("from", bundle, source, destination), _COPY_S)
+            self._ask("fetch the result", self._copy("from", bundle, source, destination), self._patience.copy_s)
 
     def launch(self, bundle: str, arguments: Sequence[str]) -> Process:
         """Start the app, an earlier one of its kind ended; its output and devicectl's words come as one stream."""
@@ -91,7 +110,7 @@ class Devicectl:
         return self._transport.start(["sh", "-c", _WATCH, "sh", *argv, "--console", bundle, *arguments])
 
     def terminate(self, pid: int) -> None:
-        self._ask("end the app", ["device", "process", "terminate", "--pid", str(pid)], _QUESTION_S)
+        self._ask("end the app", ["device", "process", "terminate", "--pid", str(pid)], self._patience.question_s)
 
     # How it is done
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ios_harness import app_protocol as app
 from ios_harness.app_runner import PROGRAM
-from ios_harness.devicectl import Devicectl
+from ios_harness.devicectl import PATIENCE, Devicectl, Patience
 from ios_harness.failures import explained
 from ios_harness.shell_files import ShellFiles
 from orchestrator.clock import Deadline
@@ -25,7 +25,6 @@ from orchestrator.transports.base import Completed, Process, Transport
 
 UNWATCHED = "no agent runs on iOS"
 _CHECK_S = 60.0
-_GRACE_S = 15.0
 _TICK_S = 0.25
 _MAX_AGE_DAYS = 30
 _CONSOLE_MAX = 8 * 1024 * 1024
@@ -54,13 +53,14 @@ class _Launch:
 class GatewayStage:
     """One iPhone, reached through the Mac that a transport leads to."""
 
-    def __init__(self, transport: Transport, device: Device, workdir: str) -> None:
+    def __init__(self, transport: Transport, device: Device, workdir: str, patience: Patience = PATIENCE) -> None:
         self._name = device.name
         self._bundle = str(device.address.get("app", app.BUNDLE))
         mac = str(device.address.get("gateway", device.address.get("host", "this Mac")))
         udid = str(device.address["udid"])
-        self._phone = Devicectl(transport, device=device.name, mac=mac, udid=udid, folder=workdir)
+        self._phone = Devicectl(transport, device=device.name, mac=mac, udid=udid, folder=workdir, patience=patience)
         self._mac = ShellFiles(transport, workdir, device.name)
+        self._grace_s = patience.launch_s
         self._checked: _Launch | None = None
         self._held: set[str] = set()
 
@@ -151,7 +151,7 @@ class GatewayStage:
             self._phone.copy_to(staged, self._bundle, app.request_path(launch.nonce))
         finally:
             self._mac.remove(staged)
-        process = self._phone.launch(self._bundle, ["--request", launch.nonce])
+        process = self._phone.launch(self._bundle, ["request", launch.nonce])
         try:
             self._follow(process, launch, seconds, stopped)
         finally:
@@ -167,7 +167,7 @@ class GatewayStage:
         return launch
 
     def _follow(self, process: Process, launch: _Launch, seconds: float, stopped: Callable[[], bool]) -> None:
-        deadline = Deadline.after(seconds + _GRACE_S)
+        deadline = Deadline.after(seconds + self._grace_s)
         while not process.at_end:
             if stopped() or deadline.passed:
                 launch.ended = "deadline" if deadline.passed else "terminated"

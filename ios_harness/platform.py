@@ -97,7 +97,7 @@ class IosPlatform(_Ios):
                 f'device "{device.name}": gateway is set, and udid is not',
                 remedy="add the phone's udid: `xcrun devicectl list devices` on the Mac shows it",
             )
-        if has_udid and device.transport == "ssh" and not has_gateway:
+        if has_udid and not has_gateway:
             raise SettingsError(
                 f'device "{device.name}": udid is set, and gateway is not',
                 remedy="add gateway, the Mac's ssh host; a jailbroken phone has host and no udid",

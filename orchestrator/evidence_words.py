@@ -29,6 +29,9 @@ def _delegate(asked: Asked, report: Report, reading: Reading) -> Iterator[Findin
     """A delegate that could not be made is only a warning, or nothing at all: the CPU does the work."""
     wanted, observed = asked.cell.delegate, reading.observed
     applied, fallbacks = observed.get("delegates_applied"), observed.get("fallbacks") or []
+    if (echo := observed.get("delegate_echo")) is not None and echo != wanted:
+        yield reject("delegate", f"{wanted} was asked for, and the runner speaks of {echo}", "see the trial's log")
+        return
     if wanted == "cpu":
         if observed.get("xnnpack_created") or applied:
             yield reject("delegate", "plain CPU kernels were asked for, and XNNPACK was made", "use a newer build")

@@ -30,7 +30,7 @@ class Usage:
 def columns(report: Report) -> dict[str, Any]:
     """The samples as columns, times in milliseconds from the child's start."""
     samples = report.samples
-    if not samples:
+    if not samples or report.unwatched:
         return {}
     start_ns = int(report.started.get("t_ns") or samples[0]["t_ns"])
     kept: dict[str, Any] = {"t_ms": [round((int(sample["t_ns"]) - start_ns) / 1e6, 1) for sample in samples]}

@@ -114,8 +114,8 @@ class TestAdd:
             (b"#!/bin/sh\n", "a script, not a program"),
             (b"PK\x03\x04", "a damaged archive"),
             (b"MZ\x90", "a program for Windows"),
-            (b"\xcf\xfa\xed\xfe", "a program for macOS or iOS"),
-            (b"hello", "not a program for Linux or Android"),
+            (b"\xcf\xfa\xed\xfe\0\0\0\0", "cut short"),
+            (b"hello", "not a program for Linux, Android or iOS"),
             (make_elf()[:40], "cut short"),
             (make_elf(words=("hello",)), "a program, but no benchmark_model"),
             (
@@ -128,7 +128,7 @@ class TestAdd:
         """And says what it is instead."""
         Path("file").write_bytes(content)
         assert refusal(UsageError, lambda: cache.add(Path("file"), "mine")) == (
-            f"error: file is {what}\n  try:   give a build of TFLite's benchmark_model for Linux or Android"
+            f"error: file is {what}\n  try:   give a build of TFLite's benchmark_model for Linux, Android or iOS"
         )
         assert cache.all() == [] and not (cache.folder / "blobs").exists()
 
