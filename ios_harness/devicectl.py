@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from ios_harness.failures import error_words, explained, last_words
+from ios_harness.failures import error_words, explained
 from ios_harness.phones import Phone, chosen, phone_in, phones_of
 from orchestrator.clock import Deadline
 from orchestrator.errors import CommandTimeout, DeviceError, DeviceUnfit
@@ -33,12 +33,17 @@ class Patience:
 
 PATIENCE = Patience()
 
-# The answer is a file on the Mac: made, printed and removed in one go. What people read goes to standard error.
-_ASK = """\
-umask 077; mkdir -p "$1" || exit 1
-f="$1/$2.json"; shift 2
-"$@" --json-output "$f" 1>&2; s=$?
-[ -f "$f" ] && cat "$f"; rm -f "$f"; exit $s"""
+# devicectl speaks in files on the Mac: made, read and removed in one go. What people read goes to standard error.
+_BEGIN = 'umask 077; mkdir -p "$1" || exit 1; f="$1/$2"; shift 2; '
+_END = '[ -f "$f.json" ] && cat "$f.json"; rm -f "$f" "$f.json"; exit $s'
+_ASK = _BEGIN + '"$@" --json-output "$f.json" 1>&2; s=$?; ' + _END
+_SEND = _BEGIN + 'cat > "$f" && "$@" --source "$f" --json-output "$f.json" 1>&2; s=$?; ' + _END
+_FETCH = (
+    _BEGIN
+    + 'm=$1; shift; "$@" --destination "$f" --json-output "$f.json" 1>&2; s=$?; '
+    + '[ $s = 0 ] && { head -c "$m" "$f"; rm -f "$f.json"; }; '
+    + _END
+)
 _WATCH = 'exec "$@" 2>&1'
 
 _TURNS: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
@@ -93,16 +98,23 @@ class Devicectl:
 
     def copy_to(self, source: str, bundle: str, destination: str) -> None:
         """A file of the Mac into the app's container; devicectl does not replace what is there."""
+        words = [*self._copy("to", bundle), "--destination", destination, "--source", source]
         with self._turn:
-            self._ask(
-                f"copy {PurePosixPath(source).name}",
-                self._copy("to", bundle, source, destination),
-                self._patience.copy_s,
-            )
+            self._ask(f"copy {PurePosixPath(source).name}", words, self._patience.copy_s)
 
-    def copy_from(self, source: str, bundle: str, destination: str) -> None:
+    def send(self, content: bytes, bundle: str, destination: str) -> None:
+        """A small file of ours into the app's container."""
+        words = [*self._copy("to", bundle), "--destination", destination]
         with self._turn:
-            self._ask("fetch the result", self._copy("from", bundle, source, destination), self._patience.copy_s)
+            self._run("copy the request", words, self._patience.copy_s, script=_SEND, content=content)
+
+    def fetch(self, source: str, bundle: str, max_bytes: int) -> bytes:
+        """A file out of the app's container; one byte more than `max_bytes` where it is longer."""
+        words = [*self._copy("from", bundle), "--source", source]
+        with self._turn:
+            return self._run(
+                "fetch the result", words, self._patience.copy_s, script=_FETCH, before=[str(max_bytes + 1)]
+            )
 
     def launch(self, bundle: str, arguments: Sequence[str]) -> Process:
         """Start the app, an earlier one of its kind ended; its output and devicectl's words come as one stream."""
@@ -114,35 +126,50 @@ class Devicectl:
 
     # How it is done
 
-    def _copy(self, direction: str, bundle: str, source: str, destination: str) -> list[str]:
-        where = ["--domain-type", "appDataContainer", "--domain-identifier", bundle]
-        return ["device", "copy", direction, *where, "--source", source, "--destination", destination]
+    def _copy(self, direction: str, bundle: str) -> list[str]:
+        return ["device", "copy", direction, "--domain-type", "appDataContainer", "--domain-identifier", bundle]
 
     def _ask(
         self, step: str, words: Sequence[str], seconds: float, *, last: Sequence[str] = (), for_phone: bool = True
     ) -> Mapping[str, Any]:
-        """The JSON of a command that succeeded. devicectl has a timeout of its own, which it does not always keep."""
+        """The JSON of a command that succeeded."""
+        answer = _document(self._run(step, words, seconds, last=last, for_phone=for_phone))
+        if not answer:
+            raise self._unreadable(step)
+        return answer
+
+    def _run(
+        self,
+        step: str,
+        words: Sequence[str],
+        seconds: float,
+        *,
+        script: str = _ASK,
+        before: Sequence[str] = (),
+        last: Sequence[str] = (),
+        for_phone: bool = True,
+        content: bytes = b"",
+    ) -> bytes:
+        """What the script prints of a command that succeeded. devicectl's own timeout is given, and not relied upon."""
         argv = ["xcrun", "devicectl", *words, *(["--device", self._udid] if for_phone else [])]
         argv += ["--timeout", f"{seconds:.0f}", *last]
-        command = ["sh", "-c", _ASK, "sh", self._folder, secrets.token_hex(8), *argv]
+        command = ["sh", "-c", script, "sh", self._folder, secrets.token_hex(8), *before, *argv]
+        deadline = Deadline.after(seconds + _OWN_TIMEOUT_MARGIN_S)
         try:
-            done = self._transport.run(command, deadline=Deadline.after(seconds + _OWN_TIMEOUT_MARGIN_S))
+            done = self._transport.run(command, deadline=deadline, content=content)
         except CommandTimeout as error:
             raise CommandTimeout(
                 f"{self._device}: devicectl did not {step} within {seconds:.0f} s and was ended",
                 remedy="attach the phone by cable, not by Wi-Fi, and unlock it; restart phone and Mac if it stays so",
             ) from error
-        answer = _document(done.stdout)
-        said = done.stderr.decode("utf-8", "replace")
-        if done.exit != 0 or "error" in answer:
-            raise explained(self._device, step, f"{error_words(answer)}\n{said}")
-        if not answer:
-            raise self._unreadable(step, said)
-        return answer
+        if done.exit != 0:
+            words_said = done.stderr.decode("utf-8", "replace")
+            raise explained(self._device, step, f"{error_words(_document(done.stdout))}\n{words_said}")
+        return done.stdout
 
-    def _unreadable(self, step: str, said: str) -> DeviceError:
+    def _unreadable(self, step: str) -> DeviceError:
         return DeviceUnfit(
-            f"{self._device}: devicectl's answer cannot be read ({step}): {last_words(said) or 'no words'}",
+            f"{self._device}: devicectl's answer cannot be read ({step})",
             remedy="try `xcrun devicectl list devices --json-output FILE` on the Mac; Xcode 15 or newer has it",
         )
 

@@ -26,6 +26,7 @@ from orchestrator.transports.base import Completed, Process, Transport
 UNWATCHED = "no agent runs on iOS"
 _CHECK_S = 60.0
 _TICK_S = 0.25
+_STATE_HOLDS_S = 20.0
 _MAX_AGE_DAYS = 30
 _CONSOLE_MAX = 8 * 1024 * 1024
 _README = "ios_harness/benchmark_app/README.md says how to build and sign it"
@@ -58,10 +59,14 @@ class GatewayStage:
         self._bundle = str(device.address.get("app", app.BUNDLE))
         mac = str(device.address.get("gateway", device.address.get("host", "this Mac")))
         udid = str(device.address["udid"])
-        self._phone = Devicectl(transport, device=device.name, mac=mac, udid=udid, folder=workdir, patience=patience)
-        self._mac = ShellFiles(transport, workdir, device.name)
+        own = f"{workdir}/{udid}"  # phones on one Mac do not get into each other's way
+        self._app = f"{workdir}/{app.APP_FOLDER}"
+        self._phone = Devicectl(transport, device=device.name, mac=mac, udid=udid, folder=own, patience=patience)
+        self._mac = ShellFiles(transport, own, device.name)
         self._grace_s = patience.launch_s
         self._checked: _Launch | None = None
+        self._state: Mapping[str, Any] | None = None
+        self._state_until = Deadline.after(0)
         self._held: set[str] = set()
 
     # What the phone is
@@ -77,9 +82,11 @@ class GatewayStage:
         return {"phone": vars(phone), "chip": phone.chip, "state": dict(app.part(result, "state_after")), **said}
 
     def sample(self, seconds: float, deadline: Deadline) -> Report:
-        """How the phone is now, in the app's words; there is no telemetry over time."""
-        result = self._check(verify=False)
-        return Report(samples=[app.state_of(app.part(result, "state_after"))], unwatched=UNWATCHED)
+        """How the phone is, in the app's words; there is no telemetry over time. What it said a moment ago still
+        holds: a phone that does nothing does not get hotter, and every trial looks again when it begins."""
+        if self._state is None or self._state_until.passed:
+            self._check(verify=False)
+        return Report(samples=[self._state] if self._state else [], unwatched=UNWATCHED)
 
     def canary(self, affinity: str | None, deadline: Deadline) -> int:
         raise DeviceUnfit(UNWATCHED, remedy="leave canary out of [conditions] for iPhones")
@@ -99,14 +106,13 @@ class GatewayStage:
     def _install_if_missing(self) -> None:
         if self._phone.has_app(self._bundle):
             return
-        bundle = self._mac.path(app.APP_FOLDER)
-        if not self._mac.has_folder(bundle):
+        if not self._mac.has_folder(self._app):
             raise DeviceUnfit(
-                f"{self._name}: the app {self._bundle} is not on the phone, and {bundle} is not on the Mac",
+                f"{self._name}: the app {self._bundle} is not on the phone, and {self._app} is not on the Mac",
                 remedy=f"{_README}; put it there, or install it by hand",
             )
         with during(f"installing {app.APP_FOLDER}"):
-            self._phone.install(bundle)
+            self._phone.install(self._app)
 
     def _check(self, *, verify: bool) -> Mapping[str, Any]:
         launch = self._perform(app.request("check", verify=verify), _CHECK_S, lambda: False)
@@ -145,12 +151,7 @@ class GatewayStage:
         """Ask, launch, wait, fetch. An app that never began is the phone's trouble; one that did is the trial's."""
         launch = _Launch(secrets.token_hex(8))
         content = json.dumps({**request, "nonce": launch.nonce}).encode()
-        staged = self._mac.path("requests", f"{launch.nonce}.json")
-        self._mac.write(staged, content)
-        try:
-            self._phone.copy_to(staged, self._bundle, app.request_path(launch.nonce))
-        finally:
-            self._mac.remove(staged)
+        self._phone.send(content, self._bundle, app.request_path(launch.nonce))
         process = self._phone.launch(self._bundle, ["request", launch.nonce])
         try:
             self._follow(process, launch, seconds, stopped)
@@ -164,6 +165,8 @@ class GatewayStage:
             raise explained(self._name, "launch the app", bytes(launch.console).decode("utf-8", "replace"))
         if launch.ended == "exit":
             launch.result = self._fetch(launch)
+            self._state = next(reversed(_states(launch)), None)
+            self._state_until = Deadline.after(_STATE_HOLDS_S)
         return launch
 
     def _follow(self, process: Process, launch: _Launch, seconds: float, stopped: Callable[[], bool]) -> None:
@@ -177,18 +180,13 @@ class GatewayStage:
 
     def _fetch(self, launch: _Launch) -> bytes | None:
         """What the app wrote; None where it wrote nothing."""
-        fetched = self._mac.path("results", f"{launch.nonce}.json")
-        self._mac.make_folder(self._mac.path("results"))
         try:
-            self._phone.copy_from(app.result_path(launch.nonce), self._bundle, fetched)
-            return self._mac.read(fetched, app.RESULT_MAX_BYTES)
+            return self._phone.fetch(app.result_path(launch.nonce), self._bundle, app.RESULT_MAX_BYTES)
         except DeviceError as error:
             if error.retryable:
                 raise
             launch.console += f"\ndevbench: {error.fact}\n".encode()
             return None
-        finally:
-            self._mac.remove(fetched)
 
     # Files
 
@@ -223,7 +221,7 @@ class GatewayStage:
         self._phone.find()
         if self._phone.has_app(self._bundle):
             self._phone.uninstall(self._bundle)
-        self._mac.remove(*(self._mac.path(name) for name in ("answers", "requests", "results", "blobs")))
+        self._mac.remove(self._mac.path())
 
 
 def _states(launch: _Launch) -> list[Mapping[str, Any]]:

@@ -1,4 +1,4 @@
-"""Files on a machine that has a shell but not our agent: small ones written, large ones pushed, all of them hashed."""
+"""Files on a machine that has a shell but not our agent: pushed by content, and hashed there."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from orchestrator.transports.base import Transport
 _COMMAND_S = 60.0
 _PUSH_S = 600.0
 _HASH = 'sha256sum "$1" 2>/dev/null || shasum -a 256 "$1" 2>/dev/null || openssl dgst -sha256 -r "$1" 2>/dev/null'
-_WRITE = 'umask 077; mkdir -p "$(dirname "$1")" && cat > "$1"'
 _DIGEST = re.compile(rb"\\?([0-9a-f]{64})\b")
 
 
@@ -30,23 +29,6 @@ class ShellFiles:
 
     def has_folder(self, path: str) -> bool:
         return self._run("test", "-d", path) == 0
-
-    def make_folder(self, path: str) -> None:
-        self._run("mkdir", "-p", path)
-
-    def write(self, path: str, content: bytes) -> None:
-        command = ["sh", "-c", _WRITE, "sh", path]
-        done = self._transport.run(command, deadline=Deadline.after(_COMMAND_S), content=content)
-        if done.exit != 0:
-            raise DeviceUnfit(
-                f"{self._device}: cannot write {path}: {done.stderr.decode('utf-8', 'replace').strip()[-200:]}",
-                remedy="set workdir in devices.toml to a folder that this user may write to",
-            )
-
-    def read(self, path: str, max_bytes: int) -> bytes:
-        """The beginning of a file, one byte more than the limit where it is longer."""
-        command = ["head", "-c", str(max_bytes + 1), path]
-        return self._transport.run(command, deadline=Deadline.after(_PUSH_S)).stdout
 
     def remove(self, *paths: str) -> None:
         self._run("rm", "-rf", *paths)

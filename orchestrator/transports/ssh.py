@@ -33,13 +33,18 @@ class SshKind:
         "passphrase_env": str,
         "password_env": str,
         "python": str,
+        "gateway": str,
+        "udid": str,
+        "app": str,
     }
 
     def identity(self, device: Device) -> str:
-        return _route(device).identity
+        """Phones behind one Mac have its address, and are told apart by their udid."""
+        udid = device.address.get("udid")
+        return _route(device).identity + (f"/{udid}" if udid else "")
 
     def platform_name(self, device: Device) -> str | None:
-        return "linux"
+        return "ios" if "gateway" in device.address else "linux"
 
     def default_workdir(self, device: Device) -> str:
         """On disk, executable and there on nearly every Linux; /tmp is often memory, and a home often missing."""
@@ -95,7 +100,8 @@ def open_board(device: Device, deadline: Deadline, patience: Patience) -> SshTra
     except BaseException:
         link.close()
         raise
-    return SshTransport(link, greeting.hardware_id)
+    udid = device.address.get("udid")
+    return SshTransport(link, f"udid {udid}" if udid else greeting.hardware_id)
 
 
 class SshTransport:

@@ -72,12 +72,24 @@ def route_to(device: Device) -> Route:
 
 
 def _host(device: Device) -> str:
-    host = str(device.address.get("host", "")).strip().removeprefix("[").removesuffix("]")
+    """The board; or the Mac that a phone is attached to."""
+    key = _host_key(device)
+    host = str(device.address.get(key, "")).strip().removeprefix("[").removesuffix("]")
     if not host:
-        raise _wrong(device.name, "has no host", 'add host = "…": a name, an address, or a Host of ~/.ssh/config')
+        raise _wrong(device.name, f"has no {key}", f'add {key} = "…": a name, an address, or a Host of ~/.ssh/config')
     if "@" in host or re.search(r"\s", host) or host.startswith("-"):
-        raise _wrong(device.name, f'host = "{host}" is no host name', "write the host alone; user and port have keys")
+        raise _wrong(device.name, f'{key} = "{host}" is no host name', "write the host alone; user and port have keys")
     return host
+
+
+def _host_key(device: Device) -> str:
+    """`gateway` for a phone behind a Mac, `host` for all others."""
+    for key in ("gateway", "udid", "app"):
+        if key in device.address and device.platform not in ("ios", None):
+            raise _wrong(device.name, f"{key} belongs to platform ios", f'remove {key}, or set platform = "ios"')
+    if "gateway" in device.address and "host" in device.address:
+        raise _wrong(device.name, "has a host and a gateway", "leave host out: the gateway is the Mac's ssh host")
+    return "gateway" if "gateway" in device.address else "host"
 
 
 def _wrong(device: str, fact: str, remedy: str) -> SettingsError:
