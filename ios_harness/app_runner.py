@@ -26,6 +26,7 @@ class IosApp:
     variants: Sequence[str] = ()
     delegates = ("xnnpack", "cpu", "gpu", "coreml")
     platforms: Sequence[str] = ("ios",)
+    takes_inputs = False
 
     def unsupported(self, cell: Cell) -> str | None:
         return None
@@ -52,10 +53,6 @@ class IosApp:
         return {**facts, "app_version": said.get("version"), "runner_sha256": digest, "way": launched["way"]}, None
 
     def command(self, cell: Cell, places: Places, measure: Measure) -> Command:
-        if places.inputs is not None:
-            raise UsageError(
-                f"{cell.runner} cannot be given inputs", remedy="leave inputs out of [measure] for this device"
-            )
         return _command(
             app.request(
                 "run",

@@ -47,8 +47,8 @@ _FETCH = (
 _WATCH = 'exec "$@" 2>&1'
 
 _TURNS: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
-"""By Mac: phones on one Mac are measured side by side, but they are installed and copied to one after another, because
-copies share its CoreDevice service and the cable's bandwidth."""
+"""By Mac: phones on one Mac are measured side by side, but apps are installed one after another, because all are taken
+from one folder there. Copies are not held up: one that hangs must delay no other phone."""
 
 
 class Devicectl:
@@ -99,22 +99,18 @@ class Devicectl:
     def copy_to(self, source: str, bundle: str, destination: str) -> None:
         """A file of the Mac into the app's container; devicectl does not replace what is there."""
         words = [*self._copy("to", bundle), "--destination", destination, "--source", source]
-        with self._turn:
-            self._ask(f"copy {PurePosixPath(source).name}", words, self._patience.copy_s)
+        self._ask(f"copy {PurePosixPath(source).name}", words, self._patience.copy_s)
 
     def send(self, content: bytes, bundle: str, destination: str) -> None:
         """A small file of ours into the app's container."""
         words = [*self._copy("to", bundle), "--destination", destination]
-        with self._turn:
-            self._run("copy the request", words, self._patience.copy_s, script=_SEND, content=content)
+        self._run("copy the request", words, self._patience.copy_s, script=_SEND, content=content)
 
     def fetch(self, source: str, bundle: str, max_bytes: int) -> bytes:
         """A file out of the app's container; one byte more than `max_bytes` where it is longer."""
         words = [*self._copy("from", bundle), "--source", source]
-        with self._turn:
-            return self._run(
-                "fetch the result", words, self._patience.copy_s, script=_FETCH, before=[str(max_bytes + 1)]
-            )
+        limit = [str(max_bytes + 1)]
+        return self._run("fetch the result", words, self._patience.copy_s, script=_FETCH, before=limit)
 
     def launch(self, bundle: str, arguments: Sequence[str]) -> Process:
         """Start the app, an earlier one of its kind ended; its output and devicectl's words come as one stream."""

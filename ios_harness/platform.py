@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -27,6 +28,11 @@ _CANNOT = {
     "doze": "iOS has no doze",
     "stop_background_apps": "iOS lets no program end others",
 }
+_SHAPES = {
+    "udid": re.compile(r"[0-9A-Fa-f][0-9A-Fa-f-]{7,63}"),
+    "app": re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,254}"),
+}
+_GOOD = {"udid": "00008130-000A11112222333A", "app": "com.example.devbench"}
 _ABSENT = {
     "frequency": "iOS shows no CPU frequency",
     "temperature": "iOS shows a thermal state, no temperature",
@@ -102,6 +108,17 @@ class IosPlatform(_Ios):
                 f'device "{device.name}": udid is set, and gateway is not',
                 remedy="add gateway, the Mac's ssh host; a jailbroken phone has host and no udid",
             )
+        if "app" in device.address and not has_udid:
+            raise SettingsError(
+                f'device "{device.name}": app is set, and gateway is not',
+                remedy="remove app: a jailbroken phone runs a benchmark_model",
+            )
+        for key, shape in _SHAPES.items():
+            if not shape.fullmatch(str(device.address.get(key, _GOOD[key]))):
+                raise SettingsError(
+                    f'device "{device.name}": {key} = "{device.address[key]}" is none',
+                    remedy=f"it looks like {_GOOD[key]}",
+                )
         return self if has_udid else JAILBROKEN
 
     def stage(self, transport: Transport, device: Device, workdir: str) -> Stage | None:
@@ -119,8 +136,8 @@ class IosPlatform(_Ios):
             cpu_model=_joined(phone["marketing_name"], f"({product})" if product else None, chip),
             cores=whole_number(device, "cores") or 1,
             clusters=(),
-            kernel=_joined("build", phone["os_build"]) if phone["os_build"] else "unknown",
-            os=_joined("iOS", phone["os_version"] or device.get("os_version")),
+            kernel="",
+            os=_ios(phone["os_version"] or device.get("os_version"), phone["os_build"]),
             memory_kb=memory // 1024 if memory else None,
             governor=None,
             virtualisation=None,
@@ -129,7 +146,7 @@ class IosPlatform(_Ios):
             raw={"ios": dict(probed)},
         )
 
-    def state(self, samples: Sequence[Mapping[str, Any]], ask: Ask) -> Mapping[str, Any]:
+    def state(self, samples: Sequence[Mapping[str, Any]], ask: Ask, facts: Facts) -> Mapping[str, Any]:
         """The worst of what the app saw: before and after the inferences."""
         states = [sample for sample in samples if sample]
         return {
@@ -168,7 +185,7 @@ class JailbrokenPlatform(_Ios):
             cores=int(cores) if cores.isdigit() and int(cores) else 1,
             clusters=(),
             kernel=f"Darwin {probed.get('kernel', 'unknown')}",
-            os=_joined("iOS", probed.get("os_version"), f"({probed['os_build']})" if "os_build" in probed else None),
+            os=_ios(probed.get("os_version"), probed.get("os_build")),
             memory_kb=int(memory) // 1024 if memory.isdigit() else None,
             governor=None,
             virtualisation=None,
@@ -177,7 +194,7 @@ class JailbrokenPlatform(_Ios):
             raw={"ios": dict(probed)},
         )
 
-    def state(self, samples: Sequence[Mapping[str, Any]], ask: Ask) -> Mapping[str, Any]:
+    def state(self, samples: Sequence[Mapping[str, Any]], ask: Ask, facts: Facts) -> Mapping[str, Any]:
         return {}
 
     def fitness(self, facts: Facts) -> tuple[Finding, ...]:
@@ -195,6 +212,10 @@ def _toml(value: object) -> str:
 
 def _thermal(status: int) -> str:
     return f"{status} ({THERMAL_STATES[status]})" if 0 <= status < len(THERMAL_STATES) else str(status)
+
+
+def _ios(version: object, build: object) -> str:
+    return _joined("iOS", version, f"({build})" if build else None)
 
 
 def _joined(*parts: object) -> str:

@@ -260,7 +260,7 @@ def platform_of(device: Device) -> Platform:
         if value is not None and key not in platform.limits:
             raise UsageError(
                 f"{device.name}: limits.{key} cannot be checked on platform {name}",
-                remedy=f"remove it; {name} can check: {', '.join(platform.limits)}",
+                remedy=f"remove it; {name} can check: {', '.join(platform.limits) or 'none'}",
             )
     return platform
 

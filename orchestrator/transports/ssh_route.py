@@ -73,7 +73,7 @@ def route_to(device: Device) -> Route:
 
 def _host(device: Device) -> str:
     """The board; or the Mac that a phone is attached to."""
-    key = _host_key(device)
+    key = _host_setting(device)
     host = str(device.address.get(key, "")).strip().removeprefix("[").removesuffix("]")
     if not host:
         raise _wrong(device.name, f"has no {key}", f'add {key} = "…": a name, an address, or a Host of ~/.ssh/config')
@@ -82,7 +82,7 @@ def _host(device: Device) -> str:
     return host
 
 
-def _host_key(device: Device) -> str:
+def _host_setting(device: Device) -> str:
     """`gateway` for a phone behind a Mac, `host` for all others."""
     for key in ("gateway", "udid", "app"):
         if key in device.address and device.platform not in ("ios", None):

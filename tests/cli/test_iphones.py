@@ -160,6 +160,10 @@ def test_a_wrong_udid_is_told_with_those_there_are(workplace: Workplace, mac: Ma
         ({"gateway": "mac", "host": "mac", "udid": UDID}, "has a host and a gateway"),
         ({"gateway": "mac", "udid": UDID, "platform": "linux"}, "gateway belongs to platform ios"),
         ({"udid": UDID}, "has no host"),
+        ({"gateway": "mac", "udid": "../../etc"}, 'udid = "../../etc" is none'),
+        ({"gateway": "mac", "udid": UDID, "app": "--help"}, 'app = "--help" is none'),
+        ({"host": "phone", "app": "com.example.x"}, "app is set, and gateway is not"),
+        ({"gateway": "me@mac", "udid": UDID}, 'gateway = "me@mac" is no host name'),
     ],
 )
 def test_addresses_that_make_no_sense(workplace: Workplace, keys: dict[str, str], message: str) -> None:

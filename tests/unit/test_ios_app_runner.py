@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from ios_harness.app_runner import IOS_APP
-from orchestrator.errors import UsageError
 from orchestrator.evidence import judge
 from orchestrator.evidence_terms import Asked
 from orchestrator.fleet import Limits
@@ -257,6 +256,5 @@ def test_the_request_states_everything() -> None:
 
 
 def test_inputs_are_refused() -> None:
-    """The app makes its own."""
-    with pytest.raises(UsageError, match="cannot be given inputs"):
-        IOS_APP.command(CELL, Places("", {}, "m", inputs="x.npz"), MEASURE)
+    """The app makes its own; the plan is refused before any device is touched."""
+    assert IOS_APP.takes_inputs is False

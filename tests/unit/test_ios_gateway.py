@@ -14,7 +14,7 @@ from ios_harness.gateway import GatewayStage
 from orchestrator.clock import SYSTEM, Deadline
 from orchestrator.conductor import Conductor, Files
 from orchestrator.content_hash import sha256
-from orchestrator.errors import CommandTimeout, DeviceError, DeviceLost, DeviceUnfit, SettingsError
+from orchestrator.errors import CommandTimeout, DeviceError, DeviceLost, DeviceUnfit, SettingsError, UsageError
 from orchestrator.fleet import Device, Limits
 from orchestrator.plan import Conditions, Measure
 from orchestrator.runners.base import Command
@@ -94,8 +94,8 @@ def test_what_the_phone_is(mac: Mac) -> None:
     conductor = a_conductor(mac)
     conductor.close()
     facts = conductor.facts
-    assert (facts.cpu_model, facts.os) == ("iPhone 15 Pro (iPhone16,1) A17 Pro", "iOS 18.2")
-    assert (facts.kernel, facts.cores, facts.memory_kb) == ("build 22C152", 6, 7_812_500)
+    assert (facts.cpu_model, facts.os) == ("iPhone 15 Pro (iPhone16,1) A17 Pro", "iOS 18.2 (22C152)")
+    assert (facts.cores, facts.memory_kb) == (6, 7_812_500)
     assert (facts.machine, facts.clusters, facts.absent["frequency"]) == ("ios-arm64", (), "iOS shows no CPU frequency")
 
 
@@ -288,3 +288,13 @@ def test_gateway_and_udid_go_together(mac: Mac) -> None:
         with pytest.raises(SettingsError):
             platform_of(Device("iphone", "local", "ios", address))
     assert platform_of(Device("iphone", "local", "ios", {})).name == "ios-jailbroken"
+
+
+def test_a_jailbroken_phone_has_no_limits_to_check() -> None:
+    """It tells neither heat nor battery, so a limit would be a promise nobody keeps."""
+    from orchestrator.conductor import platform_of
+
+    with pytest.raises(UsageError) as caught:
+        platform_of(Device("freed", "local", "ios", {}, limits=Limits(battery_percent_min=50)))
+    assert caught.value.fact == "freed: limits.battery_percent_min cannot be checked on platform ios"
+    assert caught.value.remedy == "remove it; ios can check: none"

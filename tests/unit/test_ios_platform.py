@@ -145,13 +145,13 @@ def test_the_state_is_the_worst_that_was_seen() -> None:
         {"thermal_status": 0, "battery_percent": 80.0, "charging": True, "low_power_mode": False},
         {"thermal_status": 2, "battery_percent": 79.0, "charging": False, "low_power_mode": None},
     ]
-    assert IOS.state(samples, nothing) == {
+    assert IOS.state(samples, nothing, facts()) == {
         "thermal_status": 2,
         "battery_percent": 79.0,
         "charging": False,
         "low_power_mode": None,
     }
-    assert IOS.state([], nothing)["thermal_status"] is None
+    assert IOS.state([], nothing, facts())["thermal_status"] is None
 
 
 @pytest.mark.parametrize("probed", [{"system": "Darwin"}, {"system": "Darwin", "cores": "x", "memory_bytes": "-"}])

@@ -8,12 +8,12 @@ import pytest
 
 from orchestrator.binaries import Binaries
 from orchestrator.errors import HostError, UsageError
-from orchestrator.runners.benchmark_model_fingerprint import Target, read_target
+from orchestrator.runners.benchmark_model_fingerprint import Elf, read_program
 from orchestrator.runners.mach_o import is_mach_o
 from tests.unit.elf_factory import make_elf
 from tests.unit.mach_o_factory import make_fat, make_mach_o
 
-IPHONE = Target("ios-arm64", "ios")
+IPHONE = Elf("ios-arm64", "ios")
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ IPHONE = Target("ios-arm64", "ios")
 )
 def test_arm64_for_ios_is_taken(content: bytes) -> None:
     """However it says so."""
-    assert read_target(content) == IPHONE
+    assert read_program(content) == IPHONE
 
 
 REFUSED = {
@@ -57,7 +57,7 @@ REFUSED = {
 def test_other_programs_of_apples_are_refused_by_name(content: bytes, what: str) -> None:
     """They would be killed at once on the phone, without a word."""
     with pytest.raises(ValueError) as caught:
-        read_target(content)
+        read_program(content)
     assert str(caught.value).startswith(what)
 
 
@@ -67,7 +67,7 @@ def test_any_cut_is_noticed(size: int) -> None:
     for content in (make_mach_o()[:size], make_fat(("arm64", make_mach_o()))[:size]):
         if is_mach_o(content) and size < 100:
             with pytest.raises(ValueError):
-                read_target(content)
+                read_program(content)
 
 
 def test_builds_for_ios_and_for_others_never_meet(tmp_path: Path) -> None:
