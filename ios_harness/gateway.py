@@ -174,6 +174,7 @@ class GatewayStage:
         while not process.at_end:
             if stopped() or deadline.passed:
                 launch.ended = "deadline" if deadline.passed else "terminated"
+                launch.console += process.receive(Deadline.after(0))  # the app's process may just have been told
                 return
             launch.console += process.receive(deadline.sooner(_TICK_S))
             del launch.console[_CONSOLE_MAX:]

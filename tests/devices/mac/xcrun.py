@@ -128,6 +128,7 @@ def launch(rest: list[str], home: Path, phone: Any, fault: dict[str, Any]) -> in
     print(f"devbench: started {nonce} pid {os.getpid()}", flush=True)
     name = fault.get("name") if request["mode"] == "run" or fault.get("always") else None
     if name == "hang":
+        (WORLD / "hanging").touch()
         time.sleep(600)
     if name in ("jetsam", "crash"):
         print(f"App terminated due to signal {9 if name == 'jetsam' else 11}.", flush=True)
