@@ -57,8 +57,7 @@ class GatewayStage:
     def __init__(self, transport: Transport, device: Device, workdir: str, patience: Patience = PATIENCE) -> None:
         self._name = device.name
         self._bundle = str(device.address.get("app", app.BUNDLE))
-        mac = str(device.address.get("gateway", device.address.get("host", "this Mac")))
-        udid = str(device.address["udid"])
+        mac, udid = str(device.address["gateway"]), str(device.address["udid"])
         own = f"{workdir}/{udid}"  # phones on one Mac do not get into each other's way
         self._app = f"{workdir}/{app.APP_FOLDER}"
         self._phone = Devicectl(transport, device=device.name, mac=mac, udid=udid, folder=own, patience=patience)
