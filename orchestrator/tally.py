@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from orchestrator.analysis.estimate import estimate, trial_latency_us
+from orchestrator.analysis.estimate import estimate, trial_latency_us, widened
 from orchestrator.grid import trial_estimate_s
 from orchestrator.plan import Measure
 from orchestrator.trial import Cell, Outcome, Slot, Trial
@@ -67,8 +67,8 @@ class Tally:
 
     def is_tight(self, cell: Cell, block: int) -> bool:
         """Whether the trials before `block` give an interval as narrow as the plan wants."""
-        values = [latency_us for at, latency_us in self._latencies.get(cell.id, ()) if at < block]
-        half_width = estimate(values).half_width
+        by_block = {("", "", at): latency_us for at, latency_us in self._latencies.get(cell.id, ()) if at < block}
+        half_width = widened(estimate(list(by_block.values())), by_block).half_width
         return half_width is not None and half_width <= self._measure.precision
 
     def is_complete(self, cell: Cell) -> bool:

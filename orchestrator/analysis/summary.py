@@ -76,7 +76,7 @@ def summarise(trials: Sequence[Trial]) -> RunSummary:
     of_cell: dict[tuple[Cell, str | None], list[Trial]] = defaultdict(list)
     for trial in trials:
         of_cell[trial.cell, trial.slot.arm].append(trial)
-    cells = tuple(_summarise_cell(of_cell[key]) for key in sorted(of_cell, key=lambda key: _order(*key)))
+    cells = tuple(_summarise_cell(of_cell[key]) for key in sorted(of_cell, key=lambda key: cell_order(*key)))
     swept = sweeps(cell.estimate for cell in cells)
     crossovers = tuple(crossover(contrast) for contrast in thread_contrasts(swept))
     answered = tuple(answers(swept, crossovers))
@@ -93,7 +93,8 @@ def _speedup_as_json(contrast: Contrast) -> dict[str, Any]:
     return contrast.as_json(contrast.ratio.inverse) | {"base_threads": contrast.base.threads}
 
 
-def _order(cell: Cell, arm: str | None) -> tuple[Any, ...]:
+def cell_order(cell: Cell, arm: str | None) -> tuple[Any, ...]:
+    """The key by which cells are listed: idle before loads, numbers by size."""
     return (
         *(cell.device, cell.model, cell.runner, cell.delegate, cell.affinity),
         *(cell.model_sha256, cell.runner_sha256 or "", arm or ""),
