@@ -15,6 +15,8 @@ CELL_FIELDS = (
 )  # fmt: skip
 HASH_FIELDS = ("model_sha256", "runner_sha256")
 EVIDENCE_FIELDS = (*CONDITION_KEYS, *OBSERVED_KEYS)
+ARMS_MAY_DIFFER = (*HASH_FIELDS, *OBSERVED_KEYS, "build")
+"""Arms say which side a trial is on, so that they may be different builds; each must be one build, though."""
 IGNORABLE = (*CELL_FIELDS, *EVIDENCE_FIELDS)
 
 _BASE_NAMES = ("baseline", "base", "control", "reference", "before", "old", "main", "a")
@@ -80,6 +82,19 @@ def arms_of(trials: Iterable[Reduced], *, base: str | None, new: str | None, sou
         base = _likely_base(left)
     base = base or next(arm for arm in left if arm != new)
     return base, new or next(arm for arm in left if arm != base)
+
+
+def only_arm(trials: Sequence[Reduced], arm: str | None, source: str, option: str) -> list[Reduced]:
+    """The trials of one side; where it has several arms the user must say which."""
+    arms = sorted({trial.arm for trial in trials if trial.arm is not None})
+    if arm is None and len(arms) > 1:
+        raise ComparisonRefused(
+            f"{source} has {len(arms)} arms: {', '.join(arms)}",
+            remedy=f"choose one with {option}, or give this file alone to compare its arms",
+        )
+    if arm is not None and arm not in arms:
+        raise ComparisonRefused(f'{source} has no arm "{arm}"', remedy=suggestion(arm, arms or ["none"]))
+    return [trial for trial in trials if arm is None or trial.arm == arm]
 
 
 def _likely_base(arms: Sequence[str]) -> str:
