@@ -204,7 +204,7 @@ class _Line:
         value = self._content.get(key)
         if not isinstance(value, str) or not value:
             raise self._refused(f'"{key}" is {value!r}, not a string', f"write {key} as a string")
-        if any("\ud800" <= letter <= "\udfff" for letter in value):
+        if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
             raise self._refused(f'"{key}" holds half a character', f"write {key} as UTF-8 text")
         return value
 
