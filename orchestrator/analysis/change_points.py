@@ -20,7 +20,7 @@ from orchestrator.analysis.discovery import adjusted_p
 from orchestrator.analysis.randomisation import Floats
 from orchestrator.analysis.sequential import Shift, Side, shift
 
-ALARM = 0.01
+ALARM = 0.03
 """How often an unchanged history of any length may show a change."""
 SIDE_MIN = 3
 RUNS_MIN = 8

@@ -32,7 +32,7 @@ from orchestrator.trial import Outcome
 
 METRIC_WEIGHTS: dict[Metric, float] = {"p50": 0.5, "mean": 0.25, "p95": 0.25}
 """How the chance of a false alarm is shared out: half of it to the median, which is by far the quietest."""
-_SLOW_BLOCKS_MIN = 2
+_SLOW_BLOCKS_MIN = 3
 
 
 def compare(
@@ -118,7 +118,7 @@ def _verdict(draft: Draft, edge: float) -> Change:
         return Change.SUSPECTED_SLOWER if row.effect > 0 else Change.SUSPECTED_FASTER
     if not row.is_interleaved:
         return Change.UNKNOWN
-    has_slow_part = row.slower_blocks >= _SLOW_BLOCKS_MIN and row.slower_blocks > row.faster_blocks
+    has_slow_part = row.slower_blocks >= _SLOW_BLOCKS_MIN and row.slower_blocks >= 2 * row.faster_blocks
     if is_found and draft.slower_mean_p <= ALPHA and draft.mean >= edge and has_slow_part:
         return Change.UNSTABLE_SLOWER
     is_proven = row.low is not None and row.high is not None and -edge < row.low <= row.high < edge
