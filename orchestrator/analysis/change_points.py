@@ -1,8 +1,9 @@
 """Where a series of runs changed its level, with a known rate of false alarms.
 
-The statistic is the largest standardised Mann-Whitney rank sum over all splits; how large chance makes it is known from
-random orders of the same ranks, so outlier nights and odd distributions change nothing. A split that is found is made,
-and both parts are searched again. Neighbours that resemble each other count for less.
+Two statistics are looked at: the largest standardised rank sum over all splits in two, and over all stretches within
+the series, which a regression that was mended again leaves behind. How large chance makes them is known from random
+orders of the same ranks, so outlier nights and odd distributions change nothing. What is found is cut out, and all
+parts are searched again. Neighbours that resemble each other count for less.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ ALARM = 0.03
 """How often an unchanged history of any length may show a change."""
 SIDE_MIN = 3
 RUNS_MIN = 8
-_ORDERS = 20_000
+_ORDERS = 10_000
+_AT_ONCE = 500
+_BOUNDS_MAX = 60
 _SEED = 0
 
 
@@ -43,7 +46,7 @@ def change_points(series: Sequence[Sequence[float]], *, threshold: float) -> lis
     Steps smaller than the threshold are not reported: nobody would act on them.
     """
     tested = [index for index, values in enumerate(series) if len(values) >= RUNS_MIN]
-    roots = adjusted_p([_scan(np.array(series[index])) for index in tested], [1.0] * len(tested))
+    roots = adjusted_p([_scan(np.array(series[index])).p for index in tested], [1.0] * len(tested))
     found: list[list[ChangePoint]] = [[] for _ in series]
     for index, p in zip(tested, roots.tolist(), strict=True):
         if p <= ALARM:
@@ -54,12 +57,16 @@ def change_points(series: Sequence[Sequence[float]], *, threshold: float) -> lis
 
 
 def _splits(values: Floats, start: int, end: int) -> list[int]:
-    """All splits between two points: the strongest, and those of its two sides."""
+    """All splits between two points: those of the strongest change, and those of the parts it leaves."""
     part = values[start:end]
-    if len(part) < RUNS_MIN or _scan(part) > ALARM:
+    if len(part) < RUNS_MIN:
         return []
-    middle = start + _best_split(part)
-    return [*_splits(values, start, middle), middle, *_splits(values, middle, end)]
+    found = _scan(part)
+    if found.p > ALARM:
+        return []
+    bounds = [start, *(start + cut for cut in found.cuts), end]
+    inner = [split for one, other in itertools.pairwise(bounds) for split in _splits(values, one, other)]
+    return [*bounds[1:-1], *inner]
 
 
 def _merged(values: Floats, splits: list[int], edge: float) -> list[int]:
@@ -81,30 +88,46 @@ def _described(values: Floats, splits: Sequence[int], p: float) -> list[ChangePo
     for place, split in enumerate(splits):
         before, after = values[bounds[place] : split], values[split : bounds[place + 2]]
         moved = shift(Side(before.tolist(), 1), Side(after.tolist(), 1), session_sd=0.0)
-        points.append(ChangePoint(split, max(p, _scan(values[bounds[place] : bounds[place + 2]])), moved))
+        points.append(ChangePoint(split, p, moved))
     return points
 
 
-def _best_split(values: Floats) -> int:
-    """The split that leaves the smallest distances to the medians of both sides."""
-    candidates = range(SIDE_MIN, len(values) - SIDE_MIN + 1)
+@dataclass(frozen=True)
+class _Scan:
+    """How often chance makes a change this strong, and where to cut."""
 
-    def distance(split: int) -> float:
-        return sum(float(np.abs(side - np.median(side)).sum()) for side in (values[:split], values[split:]))
-
-    return min(candidates, key=distance)
+    p: float
+    cuts: tuple[int, ...]
 
 
-def _scan(values: Floats) -> float:
-    """How often chance makes a split this strong."""
-    ranks = _mid_ranks(values)
-    strongest = float(np.abs(_standardised(ranks[None, :])).max())
-    split = _best_split(values)
-    residuals = np.concatenate([side - np.median(side) for side in (values[:split], values[split:])])
-    correlation = float(neighbour_correlations(residuals[None, :])[0]) - 1 / len(values)
+def _scan(values: Floats) -> _Scan:
+    """The stronger of the best split in two and the best stretch, each with its share of the alarms."""
+    ranks = _mid_ranks(values)[None, :]
+    splits, stretches = _split_ranks(ranks)[0], _stretch_ranks(ranks)[0]
+    split = _best_cut(values, [(cut,) for cut in range(SIDE_MIN, len(values) - SIDE_MIN + 1)])
+    stretch = _stretches(len(values))[int(np.argmax(np.abs(stretches)))]
+    found = [
+        _Scan(_p(values, ranks[0], float(np.abs(statistics).max()), cuts, kind) / share, cuts)
+        for statistics, cuts, kind, share in ((splits, split, "split", 2 / 3), (stretches, stretch, "stretch", 1 / 3))
+    ]
+    return min(found, key=lambda scan: scan.p)
+
+
+def _best_cut(values: Floats, candidates: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The cuts that leave the smallest distances to the medians of the parts."""
+    return min(candidates, key=lambda cuts: float(np.abs(_residuals(values, cuts)).sum()))
+
+
+def _residuals(values: Floats, cuts: Sequence[int]) -> Floats:
+    return np.concatenate([part - np.median(part) for part in np.split(values, cuts)])
+
+
+def _p(values: Floats, ranks: Floats, strongest: float, cuts: Sequence[int], kind: str) -> float:
+    correlation = float(neighbour_correlations(_residuals(values, cuts)[None, :])[0]) - 1 / len(values)
     if correlation > 1 / math.sqrt(len(values)):
         strongest *= math.sqrt((1 - min(correlation, 0.9)) / (1 + min(correlation, 0.9)))
-    null = _null(len(values)) if len(np.unique(ranks)) == len(ranks) else _null_of(ranks)
+    is_plain = len(np.unique(ranks)) == len(ranks)
+    null = _null(len(values), kind) if is_plain else _null_of(ranks, kind)
     return (1 + int(len(null) - np.searchsorted(null, strongest - 1e-9))) / (1 + len(null))
 
 
@@ -113,25 +136,48 @@ def _mid_ranks(values: Floats) -> Floats:
     return (np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right") + 1) / 2
 
 
-def _standardised(ranks: Floats) -> Floats:
+def _split_ranks(ranks: Floats) -> Floats:
     """The rank sum of what comes before each admissible split, in standard deviations."""
+    splits = np.arange(SIDE_MIN, ranks.shape[-1] - SIDE_MIN + 1)
+    return _standardised(ranks, np.cumsum(ranks, axis=-1)[..., splits - 1], splits)
+
+
+def _stretch_ranks(ranks: Floats) -> Floats:
+    """The same for each stretch that touches neither end."""
+    bounds = np.array(_stretches(ranks.shape[-1]))
+    sums = np.cumsum(ranks, axis=-1)
+    return _standardised(ranks, sums[..., bounds[:, 1] - 1] - sums[..., bounds[:, 0] - 1], bounds[:, 1] - bounds[:, 0])
+
+
+@lru_cache(maxsize=256)
+def _stretches(count: int) -> tuple[tuple[int, int], ...]:
+    """Where stretches begin and end; in long series not every one is tried."""
+    step = math.ceil(count / _BOUNDS_MAX)
+    bounds = range(SIDE_MIN, count - SIDE_MIN + 1, step)
+    found = [(one, other) for one in bounds for other in bounds if other - one >= SIDE_MIN]
+    return tuple(found) or ((1, count - 1),)
+
+
+def _standardised(ranks: Floats, sums: Floats, sizes: Floats) -> Floats:
     count = ranks.shape[-1]
-    splits = np.arange(SIDE_MIN, count - SIDE_MIN + 1)
-    sums = np.cumsum(ranks, axis=-1)[..., splits - 1]
-    expected = splits * ranks.mean(axis=-1, keepdims=True)
-    variance = ranks.var(axis=-1, keepdims=True) * count / (count - 1) * splits * (count - splits) / count
+    expected = sizes * ranks.mean(axis=-1, keepdims=True)
+    variance = ranks.var(axis=-1, keepdims=True) * sizes * (count - sizes) / (count - 1)
     standardised: Floats = (expected - sums) / np.sqrt(np.maximum(variance, 1e-12))
     return standardised
 
 
 @lru_cache(maxsize=256)
-def _null(count: int) -> Floats:
-    return _null_of(np.arange(1.0, count + 1))
+def _null(count: int, kind: str) -> Floats:
+    return _null_of(np.arange(1.0, count + 1), kind)
 
 
-def _null_of(ranks: Floats) -> Floats:
+def _null_of(ranks: Floats, kind: str) -> Floats:
     """The largest statistic of many random orders of these ranks, sorted."""
+    statistic = _split_ranks if kind == "split" else _stretch_ranks
     rng = np.random.default_rng(_SEED)
     orders = max(2000, min(_ORDERS, 2_000_000 // len(ranks)))
-    shuffled = rng.permuted(np.broadcast_to(ranks, (orders, len(ranks))), axis=1)
-    return np.sort(np.abs(_standardised(shuffled)).max(axis=1))
+    largest = []
+    for _ in range(0, orders, _AT_ONCE):
+        shuffled = rng.permuted(np.broadcast_to(ranks, (_AT_ONCE, len(ranks))), axis=1)
+        largest.append(np.abs(statistic(shuffled)).max(axis=1))
+    return np.sort(np.concatenate(largest))

@@ -9,14 +9,13 @@ from enum import StrEnum
 from typing import Any
 
 from orchestrator.analysis.estimate import Metric
+from orchestrator.analysis.randomisation import walked_level
 from orchestrator.analysis.sides import Matched
 from orchestrator.analysis.trust import Trust
 from orchestrator.trial import Cell
 
 ALPHA = 0.05
-INTERVAL_ALPHA = 0.04
-"""Intervals promise 95 %. They are walked at 96: a redescending score leaves gaps in what it accepts, and from few
-blocks p comes in steps."""
+INTERVAL_ALPHA = 1 - walked_level(1 - ALPHA)
 THRESHOLD = 0.03
 
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from orchestrator.analysis.dependence import session_reach, width_factors
-from orchestrator.analysis.randomisation import Floats, centres
+from orchestrator.analysis.randomisation import Floats, centres, walked_level
 from orchestrator.trial import Cell, Outcome, Summary, Trial
 
 Metric = Literal["p50", "mean", "p95"]
@@ -148,7 +148,7 @@ def estimates(
         if length == 0:
             continue
         rows = np.log(np.array([series[index] for index in indices], dtype=np.float64))
-        for index, row in zip(indices, centres(rows, level=level, probes=log_probes), strict=True):
+        for index, row in zip(indices, centres(rows, level=walked_level(level), probes=log_probes), strict=True):
             low = None if row.low is None else math.exp(row.low)
             high = None if row.high is None else math.exp(row.high)
             found[index] = Estimate(math.exp(row.location), low, high, length, level, row.note)

@@ -26,7 +26,7 @@ def percentiles_us(counted: Mapping[Block, Trial]) -> dict[str, Estimate]:
 def _percentile(name: str, share: float, trials: Sequence[Floats], pooled: Floats) -> Estimate:
     """Woodruff's interval: how sure the share of samples below the estimate is, from trial to trial, and which samples
     have those shares below them. A trial is a cluster, so samples of one process do not count as independent."""
-    needed = math.ceil(BEYOND_MIN / (1 - share))
+    needed = round(BEYOND_MIN / (1 - share))
     if pooled.size < needed:
         missing = f"a {name} needs {needed} samples, there are {pooled.size}"
         return Estimate(None, None, None, len(trials), LEVEL, missing)

@@ -52,6 +52,12 @@ def blocks_for_interval(level: float) -> int:
     return max(BLOCKS_MIN, 1 + math.ceil(-math.log2(1 - level) - 1e-9))
 
 
+def walked_level(level: float) -> float:
+    """The level at which intervals are walked that promise `level`, 96 % for 95: a redescending score leaves gaps in
+    what it accepts, and from few blocks p comes in steps. Simulated, those walked at 95 % hold the truth in 94 to 96."""
+    return 1 - 0.8 * (1 - level)
+
+
 def centre(values: ArrayLike, *, level: float = 0.95, probes: Sequence[float] = ()) -> Centre:
     """The centre of some values; see `centres`."""
     return centres(np.atleast_2d(np.asarray(values, dtype=np.float64)), level=level, probes=probes)[0]

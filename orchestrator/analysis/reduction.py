@@ -9,11 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from orchestrator.analysis.estimate import (
+    LATENCY_US_MAX,
+    LATENCY_US_MIN,
     METRICS,
     P95_SAMPLES_MIN,
     Metric,
     trial_latencies_us,
-    usable,
 )
 from orchestrator.analysis.randomisation import MAD_TO_SD, Floats
 from orchestrator.analysis.trend import has_drift, trends
@@ -129,31 +130,33 @@ class _Figures:
 def _figures(rows: Floats) -> list[_Figures]:
     """The figures of trials with as many samples each."""
     count = rows.shape[1]
+    is_sound = (
+        np.isfinite(rows).all(axis=1) & (rows.min(axis=1) >= LATENCY_US_MIN) & (rows.max(axis=1) <= LATENCY_US_MAX)
+    )
+    rows = np.where(is_sound[:, None], rows, 1.0)
     ordered = np.sort(rows, axis=1)
     middle = row_quantiles(ordered, 0.5)
     deviation = row_quantiles(np.sort(np.abs(ordered - middle[:, None]), axis=1), 0.5)
     slow = np.count_nonzero(ordered > _TAIL * middle[:, None], axis=1) / count
-    sound = np.array([usable(row[0]) and usable(row[-1]) for row in ordered[:, [0, -1]].tolist()])
     values = {"p50": middle, "mean": rows.mean(axis=1), "p95": row_quantiles(ordered, 0.95)}
     lists = {metric: values[metric].tolist() for metric in METRICS}
     if count < P95_SAMPLES_MIN:
         lists["p95"] = [None] * len(rows)
-    drift, flagged = _drifts(rows, sound) if count >= _SAMPLES_FOR_TREND else ([0.0] * len(rows), [False] * len(rows))
+    drift, flagged = _drifts(rows) if count >= _SAMPLES_FOR_TREND else ([0.0] * len(rows), [False] * len(rows))
     spread = (MAD_TO_SD * deviation / middle).tolist()
     return [
         _Figures(
-            {metric: lists[metric][index] if is_sound else None for metric in METRICS},
-            within_cv=spread[index] if is_sound and count >= 5 else None,
-            slow_share=float(slow[index]) if is_sound else None,
-            drift=drift[index] if is_sound and flagged[index] else None,
+            {metric: lists[metric][index] if sound else None for metric in METRICS},
+            within_cv=spread[index] if sound and count >= 5 else None,
+            slow_share=float(slow[index]) if sound else None,
+            drift=drift[index] if sound and flagged[index] else None,
         )
-        for index, is_sound in enumerate(sound.tolist())
+        for index, sound in enumerate(is_sound.tolist())
     ]
 
 
-def _drifts(rows: Floats, sound: Floats) -> tuple[list[float], list[bool]]:
-    logs = np.log(np.where(sound[:, None], rows, 1.0))
-    found = trends(logs)
+def _drifts(rows: Floats) -> tuple[list[float], list[bool]]:
+    found = trends(np.log(rows))
     return np.expm1(found.change).tolist(), has_drift(found).tolist()
 
 

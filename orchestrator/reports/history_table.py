@@ -23,7 +23,7 @@ _CURVE_MAX = 60
 def show_histories(console: Console, histories: Sequence[History]) -> None:
     """One curve a cell with its change points under it; cells that changed come first."""
     changed = [item for item in histories if item.changes]
-    console.print(Text(f"{len(histories)} cells, {len(changed)} of them changed", style="bold"))
+    console.print(Text(f"{len(changed)} of {len(histories)} cells changed", style="bold"))
     for item in sorted(histories, key=lambda item: not item.changes):
         _show(console, item)
 

@@ -77,6 +77,7 @@ def show_run(
         for answer in summary.answers:
             if _place(answer.cell, answer.arm) == key:
                 _show_answer(console, answer, [item for item in summary.crossovers if _is_of(item, answer)])
+    _show_trust(console, summary)
     _show_unmeasured(console, summary)
     _show_remarks(console, summary)
     if summary.cells:
@@ -212,6 +213,20 @@ def _show_cells(
         for found in cells
     ]
     console.print(run_table(rows, console.width))
+
+
+def _show_trust(console: Console, summary: RunSummary) -> None:
+    """The cells that are not to be trusted, each with its worst reason and what to do."""
+    rows = [found for found in summary.cells if found.trust.reasons]
+    if not rows:
+        return
+    console.print()
+    console.print(Text(f"not to be trusted: {len(rows)} of {len(summary.cells)} cells", style="bold"))
+    for found in rows[:_FINDINGS_SHOWN]:
+        reason = found.trust.reasons[0]
+        console.print(f"  {reason.verdict}: {found.cell}: {reason.text}; {reason.remedy}")
+    if len(rows) > _FINDINGS_SHOWN:
+        console.print(f"  and {len(rows) - _FINDINGS_SHOWN} more cells; --json has them all")
 
 
 def _show_unmeasured(console: Console, summary: RunSummary) -> None:

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from tests.bench import load, native, overhead, runner, start, telemetry
+from tests.bench import comparison, load, native, overhead, runner, start, telemetry
 
 FIGURES: dict[str, Callable[[], None]] = {
     "start": start.help_against_python,
@@ -15,6 +15,10 @@ FIGURES: dict[str, Callable[[], None]] = {
     "runner": runner.runner_against_bare_loop,
     "native": native.native_against_python,
     "telemetry": telemetry.cost_and_effect,
+    "compare": comparison.wrong_and_found,
+    "traces": comparison.contended_traces,
+    "families": comparison.families,
+    "compare-speed": comparison.speed,
 }
 
 
