@@ -54,7 +54,7 @@ def blocks_for_interval(level: float) -> int:
 
 def walked_level(level: float) -> float:
     """The level at which intervals are walked that promise `level`, 96 % for 95: a redescending score leaves gaps in
-    what it accepts, and from few blocks p comes in steps. Simulated, those walked at 95 % hold the truth in 94 to 96."""
+    what it accepts, and from few blocks p comes in steps. Simulated, those walked at 95 % cover in 94 to 96."""
     return 1 - 0.8 * (1 - level)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections import Counter
 from dataclasses import replace
 from functools import cache
@@ -10,12 +11,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from orchestrator.analysis.calibration import SessionNoise, SessionNoises
 from orchestrator.analysis.compare import compare
 from orchestrator.analysis.comparison import Change, Comparison
-from orchestrator.analysis.reduction import Reduced
-from orchestrator.analysis.sides import Matched
+from orchestrator.analysis.reduction import Reduced, reduced
+from orchestrator.analysis.sides import Matched, matched
+from orchestrator.errors import ComparisonRefused
+from orchestrator.trial import Outcome, Summary, Trial
 from tests.unit.comparison_models import (
     MODELS,
     NOTHING,
@@ -27,7 +32,7 @@ from tests.unit.comparison_models import (
     one_after_the_other,
     reduced_trial,
 )
-from tests.unit.trial_factory import make_cell
+from tests.unit.trial_factory import make_cell, make_trial
 
 TRACES = Path(__file__).parents[1] / "data" / "traces" / "contended.csv"
 DEFINITE = {Change.SLOWER, Change.FASTER, Change.UNSTABLE_SLOWER}
@@ -287,3 +292,36 @@ def _from_traces(rng: np.random.Generator, pairs: list[Pair], effect: float) -> 
 def test_truth_of_nothing() -> None:
     """The default truth of a simulated cell is that nothing changed."""
     assert not NOTHING.shifts(np.random.default_rng(1), 5).any()
+
+
+any_trial = st.builds(
+    make_trial,
+    cell=st.builds(make_cell, threads=st.sampled_from([1, 2])),
+    arm=st.sampled_from(["baseline", "candidate", "candidate"]),
+    block=st.integers(0, 9),
+    position=st.integers(0, 3),
+    run=st.sampled_from(["run-1", "run-1", "run-2"]),
+    median_us=st.sampled_from([1e-3, 1.0, 800.0, 801.0, 1e9]),
+    samples=st.sampled_from([0, 1, 3, 60]),
+    outcome=st.sampled_from([Outcome.MEASURED, Outcome.MEASURED, Outcome.MEASURED, Outcome.REJECTED]),
+    summary=st.none() | st.builds(Summary, count=st.integers(0, 99), median=st.none() | st.floats()),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(trials=st.lists(any_trial, min_size=1, max_size=60), is_one_run=st.booleans())
+def test_any_trials_give_strict_json(trials: list[Trial], is_one_run: bool) -> None:
+    """Whatever a file brings: plain JSON, an interval round every definite verdict, and none below six blocks."""
+    light = list(reduced(trials))
+    base, new = ([trial for trial in light if trial.arm == arm] for arm in ("baseline", "candidate"))
+    try:
+        found = matched(base, new, ignored=())
+    except ComparisonRefused:
+        return
+    for row in compare(found, is_one_run=is_one_run, noises=SessionNoises()):
+        content = json.loads(json.dumps(row.as_json(), allow_nan=False))
+        assert content == row.as_json()
+        if row.verdict is not Change.UNKNOWN:
+            assert min(row.n_base, row.n_new) >= 6
+            assert content["ci_low_percent"] <= content["effect_percent"] <= content["ci_high_percent"]
+        assert is_one_run or row.verdict not in {*DEFINITE, Change.SAME}
