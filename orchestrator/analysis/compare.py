@@ -99,7 +99,7 @@ def _judged(drafts: Sequence[Draft], threshold: float) -> list[Comparison]:
         row = replace(draft.row, p_adjusted=at.get(id(draft)))
         verdict = _verdict(replace(draft, row=row), math.log1p(threshold))
         if verdict is Change.UNKNOWN and draft.hidden >= math.log1p(threshold):
-            off = f"{row.slower_blocks} blocks are far slower and {row.faster_blocks} far faster than the rest"
+            off = f"of {row.n_new} blocks {row.slower_blocks} lie far above the rest and {row.faster_blocks} far below"
             row = noted(row, f"{off}: a part of the processes may have changed")
         needed = _blocks_needed(row, math.log1p(threshold)) if verdict is Change.UNKNOWN else 0
         rows.append(replace(row, verdict=verdict, blocks_needed=needed))
@@ -136,4 +136,6 @@ def _blocks_needed(row: Comparison, edge: float) -> int | None:
     reach = max(row.high - row.effect, row.effect - row.low)
     if gap <= 0 or reach > gap * math.sqrt(BLOCKS_WORTH_PLANNING / row.n_new):
         return None
+    if reach <= gap:  # narrow enough, but for blocks off to one side: only as many again tell what they are
+        return row.n_new
     return max(math.ceil(row.n_new * (reach / gap) ** 2) - row.n_new, 1)
