@@ -53,6 +53,7 @@ def design_of(base: Sequence[Reduced], new: Sequence[Reduced], *, is_one_run: bo
         kept = _adjacent(pairs, times)
         if len(kept) < _ADJACENT_SHARE_MIN * len(pairs):
             return _sequential("the trials of a block did not run one after the other", total)
+    kept.sort(key=lambda pair: (pair[0].run, pair[0].session, pair[0].block))
     orders = [order for pair in kept if (order := _order(pair)) is not None]
     is_mixed = min(orders.count(True), orders.count(False)) >= _ORDERS_MIN
     first = None if len(set(orders)) != 1 or len(orders) < len(kept) else ("base" if orders[0] else "new")

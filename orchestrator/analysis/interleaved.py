@@ -11,13 +11,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orchestrator.analysis.comparison import INTERVAL_ALPHA, Comparison, Draft, blank_row, noted
+from orchestrator.analysis.dependence import neighbour_correlations
 from orchestrator.analysis.design import Design
 from orchestrator.analysis.estimate import P95_SAMPLES_MIN, Metric
 from orchestrator.analysis.paired import paired_p
-from orchestrator.analysis.randomisation import BLOCKS_MIN, MAD_TO_SD, SCORE_CUT, Floats, centres, student_quantile
+from orchestrator.analysis.randomisation import (
+    BLOCKS_MIN,
+    MAD_TO_SD,
+    SCORE_CUT,
+    Floats,
+    centres,
+    student_quantile,
+    student_tail,
+)
 from orchestrator.analysis.sides import Matched
 from orchestrator.analysis.trend import has_drift, trends
 from orchestrator.analysis.trust import Trust
+
+_CORRELATION_SEEN = 0.35
+"""Below this, neighbours of ten blocks may well resemble each other by chance."""
+_CORRELATION_BY_CHANCE = 0.2
+"""What is taken off above it: allowing for all of it would cost quiet cells a thirtieth of what they find."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +101,9 @@ def _drafts_of_length(group: Sequence[Series], threshold: float) -> list[Draft]:
         ]
     p = paired_p(rows, is_order_mixed=np.array([item.is_order_mixed for item in group]))
     locations = np.array([centre.location for centre in found])
-    outlying, is_within = _outlying(rows, locations, edge), _within(rows, locations, edge)
-    return [
+    outlying, second = _outlying(rows, locations, edge), _Second.of(rows, locations)
+    is_within = second.lies_within(edge)
+    drafts = [
         Draft(
             replace(
                 item.blank,
@@ -107,21 +122,57 @@ def _drafts_of_length(group: Sequence[Series], threshold: float) -> list[Draft]:
         )
         for index, item in enumerate(group)
     ]
+    at_least = second.p()
+    return [
+        _loosened(draft, float(factor), float(least)) if factor > 1 else draft
+        for draft, factor, least in zip(drafts, second.factor, at_least, strict=True)
+    ]
 
 
-def _within(rows: Floats, locations: Floats, edge: float) -> NDArray[np.bool_]:
-    """Whether a second opinion lies within the threshold too: Student's interval of the mean, wild blocks pulled in.
+def _loosened(draft: Draft, factor: float, p: float) -> Draft:
+    """The draft with a wider interval and a larger p, because neighbouring blocks resemble each other."""
+    row = draft.row
+    assert row.effect is not None and row.low is not None and row.high is not None and row.p is not None
+    wider = replace(
+        noted(row, "ratios of neighbouring blocks resemble each other: the interval is widened"),
+        low=row.effect - factor * (row.effect - row.low),
+        high=row.effect + factor * (row.high - row.effect),
+        p=max(row.p, p),
+    )
+    return replace(draft, row=wider, typical_p=max(draft.typical_p, p), slower_mean_p=max(draft.slower_mean_p, p / 2))
 
-    An interval that is narrow by luck is seldom narrow by both accounts, and `same` must not be said by luck.
-    """
-    off = rows - locations[:, None]
-    reach = SCORE_CUT * MAD_TO_SD * np.median(np.abs(off), axis=1)[:, None]
-    pulled = np.clip(off, -reach, reach)
-    middle = locations + pulled.mean(axis=1)
-    count = rows.shape[1]
-    half = student_quantile(1 - INTERVAL_ALPHA / 2, count - 1) * pulled.std(axis=1, ddof=1) / math.sqrt(count)
-    is_within: NDArray[np.bool_] = (middle - half > -edge) & (middle + half < edge)
-    return is_within
+
+@dataclass(frozen=True)
+class _Second:
+    """A second opinion on each row: Student's mean, wild blocks pulled in. `factor` is how much wider its interval must
+    be because neighbours resemble each other; 1 where they do not, or chance may have made it so."""
+
+    middle: Floats
+    error: Floats
+    factor: Floats
+    freedom: int
+
+    @classmethod
+    def of(cls, rows: Floats, locations: Floats) -> _Second:
+        off = rows - locations[:, None]
+        reach = SCORE_CUT * MAD_TO_SD * np.median(np.abs(off), axis=1)[:, None]
+        pulled = np.clip(off, -reach, reach)
+        error = pulled.std(axis=1, ddof=1) / math.sqrt(rows.shape[1])
+        seen = neighbour_correlations(rows)
+        correlation = np.where(seen > _CORRELATION_SEEN, np.clip(seen - _CORRELATION_BY_CHANCE, 0, 0.9), 0.0)
+        factor = np.sqrt((1 + correlation) / (1 - correlation))
+        return cls(locations + pulled.mean(axis=1), error, factor, rows.shape[1] - 1)
+
+    def lies_within(self, edge: float) -> NDArray[np.bool_]:
+        """An interval that is narrow by luck is seldom narrow by both accounts, and `same` must not be said by luck."""
+        half = student_quantile(1 - INTERVAL_ALPHA / 2, self.freedom) * self.error * self.factor
+        is_within: NDArray[np.bool_] = (self.middle - half > -edge) & (self.middle + half < edge)
+        return is_within
+
+    def p(self) -> Floats:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = np.nan_to_num(np.abs(self.middle) / (self.error * self.factor), nan=0.0, posinf=1e9)
+        return np.minimum(2 * student_tail(t, self.freedom), 1.0)
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ from tests.unit.comparison_models import (
     one_after_the_other,
     reduced_trial,
 )
+from tests.unit.test_analysis_trend import autoregressive
 from tests.unit.trial_factory import make_cell, make_trial
 
 TRACES = Path(__file__).parents[1] / "data" / "traces" / "contended.csv"
@@ -151,6 +152,24 @@ class TestRates:
         assert set(doubled) == {Change.SUSPECTED_SLOWER}
         assert set(unchanged) <= {Change.UNKNOWN, Change.SUSPECTED_SLOWER, Change.SUSPECTED_FASTER}
         assert unchanged.count(Change.UNKNOWN) >= 92
+
+    def test_ratios_that_wander_are_seldom_called_a_change(self) -> None:
+        """Noise of 2 % that each side shares with its own neighbours (correlation 0.5), which pairing cannot cancel."""
+        rng = np.random.default_rng(14)
+        alarms = 0
+        for _ in range(150):
+            ratios = 0.02 * autoregressive(rng, 2, 10, 0.5)
+            sides = [
+                tuple(
+                    reduced_trial(
+                        make_cell(), arm="x", block=b, log_us=6 + ratios[arm, b], at_s=20.0 * b + 10 * (arm ^ b % 2)
+                    )
+                    for b in range(10)
+                )
+                for arm in range(2)
+            ]
+            alarms += p50(Matched(sides[0], sides[1], ())).verdict in DEFINITE
+        assert alarms <= 0.05 * 150 + 3
 
 
 class TestVerdicts:
