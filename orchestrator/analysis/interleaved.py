@@ -17,9 +17,11 @@ from orchestrator.analysis.estimate import P95_SAMPLES_MIN, Metric
 from orchestrator.analysis.paired import paired_p
 from orchestrator.analysis.randomisation import (
     BLOCKS_MIN,
+    EFFICIENT_CUT,
     MAD_TO_SD,
     SCORE_CUT,
     Floats,
+    biweight_locations,
     centres,
     student_quantile,
     student_tail,
@@ -101,13 +103,15 @@ def _drafts_of_length(group: Sequence[Series], threshold: float) -> list[Draft]:
         ]
     p = paired_p(rows, is_order_mixed=np.array([item.is_order_mixed for item in group]))
     locations = np.array([centre.location for centre in found])
+    lows, highs = np.array([(centre.low, centre.high) for centre in found], dtype=np.float64).T
+    effects = np.clip(biweight_locations(rows, cut=EFFICIENT_CUT), lows, highs)
     outlying, second = _outlying(rows, locations, edge), _Second.of(rows, locations)
     is_within = second.lies_within(edge)
     drafts = [
         Draft(
             replace(
                 item.blank,
-                effect=found[index].location,
+                effect=float(effects[index]),
                 low=found[index].low,
                 high=found[index].high,
                 p=float(p.joint[index]),

@@ -21,6 +21,8 @@ BLOCKS_MIN = 6
 """Below this, even blocks that all agree could do so by chance more often than one time in twenty."""
 MAD_TO_SD = 1.4826
 """Turns a median absolute deviation into the standard deviation of normal noise."""
+EFFICIENT_CUT = 4.685
+"""With this cut a biweight location has 95 % of the precision of a mean under normal noise; with 3, under 80 %."""
 SCORE_CUT = 3.0
 """Blocks further off than this many robust standard deviations count for nothing."""
 
@@ -82,11 +84,14 @@ def centres(rows: ArrayLike, *, level: float = 0.95, probes: Sequence[float] = (
     ]
 
 
-def biweight_locations(rows: ArrayLike) -> Floats:
-    """The biweight location of each row: the middle of the majority, whatever the rest does."""
+def biweight_locations(rows: ArrayLike, *, cut: float = SCORE_CUT) -> Floats:
+    """The biweight location of each row: the middle of the majority, whatever the rest does.
+
+    A larger `cut` listens to more of the rest: less noise where there are no wild values.
+    """
     ordered = _ordered(rows)
     locations = _middle(ordered)
-    reach = SCORE_CUT * MAD_TO_SD * _middle(np.sort(np.abs(ordered - locations[:, None]), axis=1))
+    reach = cut * MAD_TO_SD * _middle(np.sort(np.abs(ordered - locations[:, None]), axis=1))
     moving = np.flatnonzero(reach > 0)
     for _ in range(50):
         if moving.size == 0:
