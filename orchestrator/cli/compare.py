@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from orchestrator.analysis.estimate import Metric
     from orchestrator.analysis.reduction import Reduced
     from orchestrator.analysis.sides import Matching
-    from orchestrator.trial import Trial
 
 _REGRESSION = 1
 
@@ -101,17 +100,12 @@ def _matching(
 def read_reduced(reference: str, store: str) -> list[Reduced]:
     """The trials of a file, or of a run in the store, without their samples."""
     from orchestrator.analysis.reduction import reduced
-
-    return list(with_trials(reference, store, reduced))
-
-
-def with_trials(reference: str, store: str, use: Callable[[Iterable[Trial]], Any]) -> Any:
     from orchestrator.exchange import read_file
 
     if _is_file(reference):
-        return use(read_file(Path(reference)))
+        return list(reduced(read_file(Path(reference))))
     with opened_store(store, create=False) as opened:
-        return use(opened.trials(opened.find_run(reference).id))
+        return list(reduced(opened.trials(opened.find_run(reference).id)))
 
 
 def _is_file(reference: str) -> bool:
