@@ -13,7 +13,7 @@ import orjson
 from orchestrator.analysis.estimate import LATENCY_US_MAX, LATENCY_US_MIN, quantile
 from orchestrator.errors import ImportRefused, UsageError
 from orchestrator.settings import suggestion
-from orchestrator.trial import Cell, Finding, Outcome, Severity, Slot, Summary, Trial
+from orchestrator.trial import Cell, Finding, Outcome, Pass, Severity, Slot, Summary, Trial
 from orchestrator.whole_files import written_whole
 
 SCHEMA = "devbench.trial"
@@ -45,6 +45,7 @@ def as_json(trial: Trial) -> dict[str, Any]:
         "cell": trial.cell.id,
         **cell,
         "arm": trial.slot.arm,
+        **({} if trial.slot.purpose is Pass.LATENCY else {"pass": str(trial.slot.purpose)}),
         "block": trial.slot.block,
         "position": trial.slot.position,
         "session": trial.session,
@@ -171,7 +172,14 @@ class _Line:
     def _slot(self) -> Slot:
         """A trial without a block stands alone: nothing is paired with it."""
         block, position = self._integer("block", self._number - 1), self._integer("position", 0)
-        return Slot(self._cell(), block, position, self._optional_text("arm"))
+        return Slot(self._cell(), block, position, self._optional_text("arm"), self._purpose())
+
+    def _purpose(self) -> Pass:
+        value = self._optional_text("pass") or str(Pass.LATENCY)
+        choices = [str(purpose) for purpose in Pass]
+        if value not in choices:
+            raise self._refused(f'pass "{value}" is unknown', suggestion(value, choices))
+        return Pass(value)
 
     def _check_schema(self) -> None:
         schema, version = self._content.get("schema"), self._content.get("version")

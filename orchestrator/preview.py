@@ -8,6 +8,7 @@ from typing import Any
 
 from orchestrator import registry
 from orchestrator.content_hash import sha256
+from orchestrator.course import conducted
 from orchestrator.errors import StoreError
 from orchestrator.fleet import Device
 from orchestrator.grid import Grid, trial_estimate_s
@@ -49,7 +50,7 @@ class Preview:
 
 def preview(prepared: Prepared, store_place: str) -> Preview:
     """What `prepared` would do. Devices run side by side, so the slowest one sets the time."""
-    measure, seed = prepared.plan.measure, prepared.record.seed
+    measure, seed = conducted(prepared.plan.measure), prepared.record.seed
     grids = [_grid(prepared, device, store_place) for device in prepared.devices]
     notes = [
         f"{grid.device.name}: its number of cores is not known yet; threads and loads assume 4"

@@ -97,6 +97,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "orchestrator.cool_down",
         "orchestrator.conductor",
         "orchestrator.campaign",
+        "orchestrator.course",
         "orchestrator.prepare",
         "orchestrator.preview",
         "orchestrator.doctor",

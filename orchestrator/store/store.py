@@ -260,6 +260,20 @@ class Store:
         with self._read() as connection:
             return [cell_of(row, "") for row in connection.execute(query).mappings()]
 
+    def set_stops(self, run_id: str, stops: Mapping[str, str]) -> None:
+        """Note why cells, by their id, got no further block."""
+        table = schema.cells
+        with self._write() as connection:
+            for cell_id, reason in stops.items():
+                update = sa.update(table).where(table.c.run_id == run_id, table.c.id == cell_id)
+                connection.execute(update.values(stopped=reason))
+
+    def stops(self, run_id: str) -> dict[str, str]:
+        """Why cells got no further block, by their id, as far as that was decided."""
+        query = sa.select(schema.cells.c.id, schema.cells.c.stopped).where(schema.cells.c.run_id == run_id)
+        with self._read() as connection:
+            return {row.id: row.stopped for row in connection.execute(query) if row.stopped}
+
     def finished_slots(self, run_id: str) -> set[tuple[str, int, str]]:
         """(cell id, block, arm) of every slot that has a trial."""
         table = schema.trials.c
