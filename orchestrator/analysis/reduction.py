@@ -17,7 +17,9 @@ from orchestrator.analysis.estimate import (
     trial_latencies_us,
 )
 from orchestrator.analysis.randomisation import MAD_TO_SD, Floats
+from orchestrator.analysis.shape import effective_counts, two_modes
 from orchestrator.analysis.trend import has_drift, trends
+from orchestrator.analysis.witness import NOTHING_KNOWN, Witness, witness_of
 from orchestrator.clock import seconds_of
 from orchestrator.trial import Cell, Outcome, Severity, Trial
 
@@ -28,6 +30,8 @@ OBSERVED_KEYS = ("runtime", "runtime_version", "library_sha256", "gpu_backend")
 _BATCH = 1024
 _SAMPLES_FOR_TREND = 20
 _TAIL = 1.5
+_MODES_INSIDE_MAX = 0.12
+_MODE_SHARE_MIN = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,13 @@ class Reduced:
     within_cv: float | None = None
     slow_share: float | None = None
     drift: float | None = None
+    mode_gap: float | None = None
+    """How far apart two modes of its samples lie, if its median could be in either."""
+    worth: float | None = None
+    """How many independent samples its samples are worth."""
     warned: tuple[str, ...] = ()
+    duration_s: float = 0.0
+    witness: Witness = NOTHING_KNOWN
     conditions: tuple[tuple[str, str], ...] = ()
 
 
@@ -97,6 +107,10 @@ def _reduced_batch(
             within_cv=found.within_cv,
             slow_share=found.slow_share,
             drift=found.drift,
+            mode_gap=found.mode_gap,
+            worth=found.worth,
+            duration_s=trial.duration_s,
+            witness=witness_of(trial),
             warned=tuple(finding.rule for finding in trial.findings if finding.severity is Severity.WARN),
             conditions=conditions.setdefault(held, held),
         )
@@ -125,6 +139,8 @@ class _Figures:
     within_cv: float | None = None
     slow_share: float | None = None
     drift: float | None = None
+    mode_gap: float | None = None
+    worth: float | None = None
 
 
 def _figures(rows: Floats) -> list[_Figures]:
@@ -144,12 +160,15 @@ def _figures(rows: Floats) -> list[_Figures]:
         lists["p95"] = [None] * len(rows)
     drift, flagged = _drifts(rows) if count >= _SAMPLES_FOR_TREND else ([0.0] * len(rows), [False] * len(rows))
     spread = (MAD_TO_SD * deviation / middle).tolist()
+    gaps, worth = _shapes(rows) if count >= _SAMPLES_FOR_TREND else ([None] * len(rows), [None] * len(rows))
     return [
         _Figures(
             {metric: lists[metric][index] if sound else None for metric in METRICS},
             within_cv=spread[index] if sound and count >= 5 else None,
             slow_share=float(slow[index]) if sound else None,
             drift=drift[index] if sound and flagged[index] else None,
+            mode_gap=gaps[index] if sound else None,
+            worth=worth[index] if sound else None,
         )
         for index, sound in enumerate(is_sound.tolist())
     ]
@@ -158,6 +177,15 @@ def _figures(rows: Floats) -> list[_Figures]:
 def _drifts(rows: Floats) -> tuple[list[float], list[bool]]:
     found = trends(np.log(rows))
     return np.expm1(found.change).tolist(), has_drift(found).tolist()
+
+
+def _shapes(rows: Floats) -> tuple[list[float | None], list[float | None]]:
+    """The gap between two modes where the median could be in either, and what the samples are worth."""
+    logs = np.log(rows)
+    modes = two_modes(logs)
+    is_split = (modes.left_inside < _MODES_INSIDE_MAX) & (modes.smaller_share > _MODE_SHARE_MIN)
+    gaps = [gap if split else None for gap, split in zip(np.expm1(modes.apart).tolist(), is_split, strict=True)]
+    return gaps, effective_counts(logs).tolist()
 
 
 def row_quantiles(ordered: Floats, share: float) -> Floats:
