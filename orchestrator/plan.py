@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from orchestrator.errors import UsageError
 from orchestrator.load import parse_load
 from orchestrator.settings import Table, duration_s, fraction, read_toml, suggestion
 from orchestrator.trial import DELEGATES
+
+T = TypeVar("T")
 
 THREADS_MAX = 1024
 RUNS_MAX = 200_000
@@ -109,17 +111,21 @@ class Plan:
 
 def plan_from_json(content: Mapping[str, Any]) -> Plan:
     """The plan as stored with its run, for `--resume`."""
-
-    def part(kind: type, values: Mapping[str, Any]) -> Any:
-        return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
-
     return Plan(
-        sweep=part(Sweep, content["sweep"]),
-        measure=part(Measure, content["measure"]),
-        conditions=part(Conditions, content["conditions"]),
-        collect=part(Collect, content["collect"]),
+        sweep=_part(Sweep, content["sweep"]),
+        measure=measure_from_json(content["measure"]),
+        conditions=_part(Conditions, content["conditions"]),
+        collect=_part(Collect, content["collect"]),
         folder=Path(content["folder"]),
     )
+
+
+def measure_from_json(content: Mapping[str, Any]) -> Measure:
+    return _part(Measure, content)
+
+
+def _part(kind: type[T], values: Mapping[str, Any]) -> T:
+    return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
 
 
 def read_plan(path: Path) -> Plan:

@@ -100,6 +100,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "orchestrator.course",
         "orchestrator.prepare",
         "orchestrator.preview",
+        "orchestrator.planning",
+        "orchestrator.noise_book",
         "orchestrator.doctor",
     ),
     "reports": ("orchestrator.reports",),

@@ -11,14 +11,15 @@ from typing import Any
 from orchestrator.analysis.components import Components, components
 from orchestrator.analysis.contrast import IDLE, Contrast, load_contrasts, sweeps, thread_contrasts
 from orchestrator.analysis.crossover import Crossover, CrossoverAnswer, answers, crossover
-from orchestrator.analysis.estimate import CellEstimate, Estimate, entering, estimate_cells
+from orchestrator.analysis.estimate import LEVEL, CellEstimate, Estimate, entering, estimate_cells
 from orchestrator.analysis.percentiles import percentiles_us
 from orchestrator.analysis.reduction import Reduced, reduced
 from orchestrator.analysis.remarks import Remark, remarks
+from orchestrator.analysis.sustained import Ranking, Sustained, rankings, sustained
 from orchestrator.analysis.trust import Trust, trust_of
 from orchestrator.analysis.variability import Variability, variability
 from orchestrator.analysis.waiting import Waiting, waits
-from orchestrator.trial import Cell, Trial
+from orchestrator.trial import Cell, Pass, Trial
 
 
 @dataclass(frozen=True)
@@ -51,10 +52,9 @@ class CellSummary:
             },
             "half_width": found.half_width,
             "variability": self.variability.as_json() | {"trials_drifting": self.drifting},
+            "trust": self.trust.as_json(),
             "reasons": [{"reason": reason, "count": count} for reason, count in found.reasons],
             "notes": [*found.notes, *self._drift_notes],
-            "trust": str(self.trust.verdict),
-            "trust_reasons": [reason.as_json() for reason in self.trust.reasons],
             **found.medians,
         }
 
@@ -73,6 +73,12 @@ class RunSummary:
     remarks: tuple[Remark, ...]
     components: tuple[Components, ...] = ()
     waits: tuple[Waiting, ...] = ()
+    sustained: tuple[Sustained, ...] = ()
+    rankings: tuple[Ranking, ...] = ()
+
+    @property
+    def untrusted(self) -> list[CellSummary]:
+        return [cell for cell in self.cells if not cell.trust.is_trusted]
 
     def as_json(self) -> dict[str, Any]:
         """Plain JSON types only; what is absent is null, never NaN."""
@@ -85,27 +91,42 @@ class RunSummary:
             "remarks": [remark.as_json() for remark in self.remarks],
             "waits": [waiting.as_json() for waiting in self.waits],
             "variance": [split.as_json() for split in self.components],
+            "sustained": [found.as_json() for found in self.sustained],
+            "rankings": [ranking.as_json() for ranking in self.rankings],
         }
 
 
-def summarise(trials: Sequence[Trial]) -> RunSummary:
-    """The summary of trials in the order in which they were made, whatever became of them."""
+def summarise(trials: Sequence[Trial], *, level: float = LEVEL) -> RunSummary:
+    """The summary of trials in the order in which they were made, whatever became of them.
+
+    `level` is that of the cells' intervals: a run that may stop at several looks needs a higher one (`look_level`) for
+    its intervals to hold the truth in 95 % of runs.
+    """
+    ordinary = [trial for trial in trials if trial.slot.purpose is Pass.LATENCY]
     of_cell: dict[tuple[Cell, str | None], list[Trial]] = defaultdict(list)
     lights: dict[tuple[Cell, str | None], list[Reduced]] = defaultdict(list)
-    for trial, light in zip(trials, reduced(trials), strict=True):
+    for trial, light in zip(ordinary, reduced(ordinary), strict=True):
         of_cell[trial.cell, trial.slot.arm].append(trial)
         lights[trial.cell, trial.slot.arm].append(light)
     keys = sorted(of_cell, key=lambda key: cell_order(*key))
-    estimates = estimate_cells([of_cell[key] for key in keys])
+    estimates = estimate_cells([of_cell[key] for key in keys], level=level)
     cells = tuple(
         _summarise_cell(of_cell[key], lights[key], estimate) for key, estimate in zip(keys, estimates, strict=True)
     )
     swept = sweeps(cell.estimate for cell in cells)
     crossovers = tuple(crossover(contrast) for contrast in thread_contrasts(swept))
-    answered = tuple(answers(swept, crossovers))
-    split = tuple(components([light for key in keys for light in lights[key]]))
-    sensitivities = tuple(load_contrasts(swept))
-    return RunSummary(cells, crossovers, sensitivities, answered, remarks(trials), split, waits(trials))
+    long = sustained(trials)
+    return RunSummary(
+        cells=cells,
+        crossovers=crossovers,
+        load_sensitivities=tuple(load_contrasts(swept)),
+        answers=tuple(answers(swept, crossovers)),
+        remarks=remarks(trials),
+        components=tuple(components([light for key in keys for light in lights[key]])),
+        waits=waits(trials),
+        sustained=long,
+        rankings=rankings(long),
+    )
 
 
 def _summarise_cell(trials: Sequence[Trial], lights: Sequence[Reduced], estimate: CellEstimate) -> CellSummary:

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.clock import duration_text
+from orchestrator.reports.judgements import show_stops, show_sustained, show_trust, show_variance
 from orchestrator.reports.run_table import WIDE, Row, run_table
 
 if TYPE_CHECKING:
@@ -63,7 +64,11 @@ def _table(*columns: tuple[str, str]) -> Table:
 
 
 def show_run(
-    console: Console, record: RunRecord | None, sessions: Sequence[SessionRecord], summary: RunSummary
+    console: Console,
+    record: RunRecord | None,
+    sessions: Sequence[SessionRecord],
+    summary: RunSummary,
+    stops: Mapping[str, str],
 ) -> None:
     """A run's header, a table for each model and device, the answers, and what to know about the numbers."""
     if record:
@@ -77,10 +82,14 @@ def show_run(
         for answer in summary.answers:
             if _place(answer.cell, answer.arm) == key:
                 _show_answer(console, answer, [item for item in summary.crossovers if _is_of(item, answer)])
-    _show_trust(console, summary)
+    show_sustained(console, summary.sustained, summary.rankings)
     _show_unmeasured(console, summary)
+    show_trust(console, summary)
     _show_remarks(console, summary)
     if summary.cells:
+        console.print()
+        show_stops(console, stops)
+        show_variance(console, summary.components)
         legend = _LEGEND + (_WIDE_LEGEND if console.width >= WIDE else _NARROW_LEGEND)
         console.print(Text(legend, style="dim"))
 
@@ -213,20 +222,6 @@ def _show_cells(
         for found in cells
     ]
     console.print(run_table(rows, console.width))
-
-
-def _show_trust(console: Console, summary: RunSummary) -> None:
-    """The cells that are not to be trusted, each with its worst reason and what to do."""
-    rows = [found for found in summary.cells if found.trust.reasons]
-    if not rows:
-        return
-    console.print()
-    console.print(Text(f"not to be trusted: {len(rows)} of {len(summary.cells)} cells", style="bold"))
-    for found in rows[:_FINDINGS_SHOWN]:
-        reason = found.trust.reasons[0]
-        console.print(f"  {reason.verdict}: {found.cell}: {reason.text}; {reason.remedy}")
-    if len(rows) > _FINDINGS_SHOWN:
-        console.print(f"  and {len(rows) - _FINDINGS_SHOWN} more cells; --json has them all")
 
 
 def _show_unmeasured(console: Console, summary: RunSummary) -> None:

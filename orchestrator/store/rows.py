@@ -25,6 +25,10 @@ class RunRecord:
     devbench_version: str
     ended_at: str | None = None
 
+    @property
+    def is_calibration(self) -> bool:
+        return bool((self.plan.get("measure") or {}).get("arms"))
+
 
 @dataclass(frozen=True)
 class SessionRecord:
