@@ -18,7 +18,7 @@ DONE = "done"
 BUDGET_SPENT = "budget spent"
 
 _SLICES = 20
-_SLICE_S_MIN, _SLICE_S_MAX = 1.0, 30.0
+_SLICE_S_MIN, _SLICE_S_MAX = 1.0, 10.0
 _TIMEOUT_SPARE_S = 60.0
 
 

@@ -76,11 +76,11 @@ class Prepared:
         return self.plan.sweep.runners or (device.runner or platform_of(device).default_runner,)
 
 
-def as_calibration(plan: Plan, *, sessions: int, blocks: int) -> Plan:
+def as_calibration(plan: Plan, *, sessions: int, blocks: int | None) -> Plan:
     """The plan with every cell run twice in each block, over several sessions of so many blocks."""
     if plan.measure.sustain_s:
         raise UsageError("a sustained plan cannot calibrate", remedy="leave sustain out of the plan")
-    total = sessions * blocks
+    total = sessions * (blocks or plan.measure.blocks_min)
     measure = replace(plan.measure, arms=ARMS, sessions=sessions, blocks_min=total, blocks_max=total)
     return replace(plan, measure=measure)
 

@@ -49,6 +49,12 @@ _BLOCKS_FOR_CORRELATION = 12
 _MODE_SMALLER_MIN = 0.2
 _MODES_INSIDE = (8, 12, 18, 40), (0.037, 0.084, 0.135, 0.205)
 """How little variance a split may leave inside before it is no chance: one clean cell of 500 goes below."""
+_REJECTIONS = {
+    "the load ": "load-not-achieved",
+    "beside the model the load ": "load-not-achieved",
+    "other programs used ": "other-cpu",
+}
+"""The causes behind rejections, by how their reasons begin; others are told in their own words."""
 _WARMER_C = 3.0
 _CLOCK_STEP_S = 1.0
 
@@ -120,7 +126,7 @@ def _rejected(cell: CellTrials) -> Cause | None:
     if not lost or len(lost) <= SHARE_MAX * tried:
         return None
     why = Counter(trial.reason or str(trial.outcome) for trial in lost).most_common(1)[0][0]
-    name = "load-not-achieved" if why.startswith(("the load ", "beside the model the load ")) else "rejected"
+    name = next((name for start, name in _REJECTIONS.items() if why.startswith(start)), "rejected")
     return Cause(name, f"{len(lost)} of {tried} trials were rejected or failed: {why}", "mend that, then measure again")
 
 

@@ -98,11 +98,7 @@ def run(
     )
     if resume is not None:
         _refuse_with_resume(said != Overrides() or plan or fleet or device or tag or dry_run)
-        with opened_store(store, create=False) as opened:
-            from orchestrator.prepare import prepare_resume
-
-            again = prepare_resume(opened, resume)
-            conduct(again, opened, as_json=as_json, quiet=quiet, resumed=True, require_trust=require_trust)
+        _go_on(resume, store, as_json=as_json, quiet=quiet, require_trust=require_trust)
     from orchestrator.prepare import prepare
 
     prepared = prepare(planned(plan, said), chosen_devices(fleet, device, tag))
@@ -111,6 +107,14 @@ def run(
         return
     with opened_store(store, create=True) as opened:
         conduct(prepared, opened, as_json=as_json, quiet=quiet, require_trust=require_trust)
+
+
+def _go_on(run: str, store: str, *, as_json: bool, quiet: bool, require_trust: bool) -> NoReturn:
+    from orchestrator.prepare import prepare_resume
+
+    with opened_store(store, create=False) as opened:
+        prepared = prepare_resume(opened, run)
+        conduct(prepared, opened, as_json=as_json, quiet=quiet, resumed=True, require_trust=require_trust)
 
 
 def planned(path: Path | None, said: Overrides) -> Plan:

@@ -41,7 +41,9 @@ def calibrate(
     sessions: Annotated[
         int, typer.Option("--sessions", min=1, max=100, help="How often each device is begun anew.")
     ] = 4,
-    blocks: Annotated[int, typer.Option("--blocks", min=1, max=1000, help="Blocks in each session.")] = 8,
+    blocks: Annotated[
+        int | None, typer.Option("--blocks", min=1, max=1000, help="Blocks in each session; the plan's least if unsaid.")
+    ] = None,
     plan: PlanOption = None,
     device: DeviceOption = None,
     tag: TagOption = None,

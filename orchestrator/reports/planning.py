@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 _LEGEND = """
 noise: how much two neighbours that are the same differ, robustly; bad blocks: beyond three times that. \
 between sessions: how much sessions differ beyond that. \
-finds: the smallest change that an interleaved comparison of so many blocks finds nine times in ten; then the blocks it takes for a change of 1, 2, 5 and 10 %. All for p50; --json has mean and p95."""
+finds: the smallest change that an interleaved comparison of so many blocks finds nine times in ten; \
+then the blocks it takes for a change of 1, 2, 5 and 10 %. All for p50; --json has mean and p95."""
 
 
 def _table(*columns: str) -> Table:

@@ -151,7 +151,7 @@ def _show_header(console: Console, record: RunRecord, sessions: Sequence[Session
     for found in summary.cells:
         for outcome, count in found.estimate.outcomes.items():
             totals[str(outcome)] = totals.get(str(outcome), 0) + count
-    counted = ", ".join(f"{count} {outcome}" for outcome, count in totals.items() if count) or "no trials"
+    counted = ", ".join(f"{count} {outcome}" for outcome, count in totals.items() if count) or _sustained_text(summary)
     state = record.status if record.status != "running" else "running, or killed (then `devbench run --resume` goes on)"
     console.print(Text.assemble(("run ", "dim"), (record.id, "bold"), f" · {state} · {counted} · seed {record.seed}"))
     latest = {session.device: session for session in sessions}
@@ -166,6 +166,10 @@ def _show_header(console: Console, record: RunRecord, sessions: Sequence[Session
         ending = "" if session.ending in (None, "done") else f" The work ended early: {session.ending}."
         if ending:
             console.print(Text(ending.strip(), style="yellow"))
+
+
+def _sustained_text(summary: RunSummary) -> str:
+    return f"{_counted(len(summary.sustained), 'cell')} sustained" if summary.sustained else "no trials"
 
 
 def facts_text(facts: Mapping[str, Any]) -> str:
