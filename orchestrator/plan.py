@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 THREADS_MAX = 1024
 RUNS_MAX = 200_000
-SUSTAIN_S_MIN, SUSTAIN_S_MAX = 10.0, 86_400.0
+SUSTAIN_S_MIN, SUSTAIN_S_MAX = 2.0, 86_400.0
 PLACEMENTS = ("other-group", "same-group")
 AS_FOUND = "as-found"
 CANARY = ("auto", "on", "off")
@@ -242,7 +242,7 @@ def parse_sustain(text: str) -> float:
     """Seconds of a sustained run; ValueError for what is no duration, or too short or long to be one."""
     seconds = duration_s(text)
     if not SUSTAIN_S_MIN <= seconds <= SUSTAIN_S_MAX:
-        raise ValueError(f'"{text}" is no time for a sustained run: use 10s to 24h')
+        raise ValueError(f'"{text}" is no time for a sustained run: use 2s to 24h')
     return seconds
 
 

@@ -42,7 +42,8 @@ def calibrate(
         int, typer.Option("--sessions", min=1, max=100, help="How often each device is begun anew.")
     ] = 4,
     blocks: Annotated[
-        int | None, typer.Option("--blocks", min=1, max=1000, help="Blocks in each session; the plan's least if unsaid.")
+        int | None,
+        typer.Option("--blocks", min=1, max=1000, help="Blocks in each session; the plan's least if unsaid."),
     ] = None,
     plan: PlanOption = None,
     device: DeviceOption = None,

@@ -28,12 +28,14 @@ JUDGED_NO = 1
 
 def show_stored(store: Store, record: RunRecord, *, as_json: bool) -> RunSummary:
     """Shows a run of the store, and gives what it says."""
+    from orchestrator.analysis.estimate import LEVEL
     from orchestrator.analysis.summary import summarise
-    from orchestrator.plan import Measure, measure_from_json
+    from orchestrator.plan import measure_from_json
     from orchestrator.schedule import look_level
 
-    measure = measure_from_json(record.plan["measure"]) if record.plan else Measure(blocks_min=1, blocks_max=1)
-    summary = summarise(store.trials(record.id), level=look_level(measure))
+    stated = record.plan.get("measure")
+    level = look_level(measure_from_json(stated)) if stated else LEVEL
+    summary = summarise(store.trials(record.id), level=level)
     sessions, stops = store.sessions(record.id), store.stops(record.id)
     if as_json:
         from orchestrator.reports.document import run_document
