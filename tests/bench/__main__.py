@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from tests.bench import comparison, load, native, overhead, runner, start, telemetry
+from tests.bench import comparison, load, native, overhead, runner, start, telemetry, trust
 
 FIGURES: dict[str, Callable[[], None]] = {
     "start": start.help_against_python,
@@ -19,6 +19,9 @@ FIGURES: dict[str, Callable[[], None]] = {
     "traces": comparison.contended_traces,
     "families": comparison.families,
     "compare-speed": comparison.speed,
+    "trust": trust.causes_found,
+    "looks": trust.coverage_with_looks,
+    "power": trust.power_stated_and_reached,
 }
 
 

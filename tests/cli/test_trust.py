@@ -1,4 +1,4 @@
-"""`--require-trust`, `--sustain`, `calibrate` and `plan`, as a user types them: with the real agent, runtime and store."""
+"""`--require-trust`, `--sustain`, `calibrate` and `plan` as a user types them: real agent, real runtime, real store."""
 
 from __future__ import annotations
 
