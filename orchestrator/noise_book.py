@@ -60,10 +60,10 @@ def keep_noise(store: Store, record: RunRecord, made_at: str) -> Calibration:
     return Calibration(record.id, blocks, tuple(found), tuple(false_alarms(trials, threshold=THRESHOLD)))
 
 
-def session_noises(store: Store, override: float | None = None) -> SessionNoises:
+def session_noises(store: Store) -> SessionNoises:
     """The noise between sessions of every calibrated device, for comparisons of runs that were not interleaved."""
     known = [noise.of_sessions for noise in store.noise() if noise.metric == "p50"]
-    return SessionNoises(tuple(noise for noise in known if noise), override)
+    return SessionNoises(tuple(noise for noise in known if noise))
 
 
 def noise_for(cell: Cell, known: Sequence[Noise]) -> tuple[Noise, str]:

@@ -21,7 +21,7 @@ from orchestrator.analysis.shape import effective_counts, two_modes
 from orchestrator.analysis.trend import has_drift, trends
 from orchestrator.analysis.witness import NOTHING_KNOWN, Witness, witness_of
 from orchestrator.clock import seconds_of
-from orchestrator.trial import Cell, Outcome, Severity, Trial
+from orchestrator.trial import Cell, Outcome, Pass, Severity, Trial
 
 CONDITION_KEYS = ("build", "conditions", "load_placement")
 OBSERVED_KEYS = ("runtime", "runtime_version", "library_sha256", "gpu_backend")
@@ -63,11 +63,14 @@ class Reduced:
 
 
 def reduced(trials: Iterable[Trial]) -> Iterator[Reduced]:
-    """The trials reduced, in order; only a batch of them is held at a time."""
+    """The ordinary trials reduced, in order; only a batch of them is held at a time. Those of other passes are left out:
+    they are not to be compared with anything here."""
     cells: dict[Cell, Cell] = {}
     conditions: dict[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]] = {}
     batch: list[Trial] = []
     for trial in trials:
+        if trial.slot.purpose is not Pass.LATENCY:
+            continue
         batch.append(trial)
         if len(batch) == _BATCH:
             yield from _reduced_batch(batch, cells, conditions)

@@ -17,9 +17,11 @@ from orchestrator.cli.options import (
     let_readers_leave,
     opened_store,
     print_json,
+    share,
 )
 
 if TYPE_CHECKING:
+    from orchestrator.analysis.calibration import SessionNoises
     from orchestrator.analysis.comparison import Comparison
     from orchestrator.analysis.estimate import Metric
     from orchestrator.analysis.reduction import Reduced
@@ -47,16 +49,15 @@ def compare(
 ) -> None:
     """Is NEW slower than BASE? A verdict for each cell with effect, interval and p; exit 1 if any is slower."""
     let_readers_leave()
-    from orchestrator.analysis.calibration import SessionNoises
     from orchestrator.analysis.compare import compare as compared
     from orchestrator.analysis.comparison import FAILING
     from orchestrator.analysis.sides import checked_ignored
 
-    margin = _share(threshold, "--threshold")
-    noise = None if session_noise is None else _share(session_noise, "--session-noise")
+    margin = share(threshold, "--threshold")
+    noise = None if session_noise is None else share(session_noise, "--session-noise")
     ignored = checked_ignored(ignore or [])
     matching, arms = _matching(base, new, (base_arm, new_arm), ignored, store)
-    rows = compared(matching, is_one_run=new is None, noises=SessionNoises(override=noise), threshold=margin)
+    rows = compared(matching, is_one_run=new is None, noises=_noises(store, noise), threshold=margin)
     if as_json:
         head = {"base": base, "new": new or base, "base_arm": arms[0], "new_arm": arms[1]}
         settings = {"threshold_percent": 100 * margin, "ignored": list(ignored)}
@@ -113,15 +114,16 @@ def _is_file(reference: str) -> bool:
     return Path(reference).is_file() or reference.endswith((".jsonl", ".json")) or "/" in reference
 
 
-def _share(text: str, option: str) -> float:
-    from orchestrator.errors import UsageError
-    from orchestrator.settings import fraction
+def _noises(place: str, override: float | None) -> SessionNoises:
+    """The noise between sessions: what the user says, or what was calibrated."""
+    from orchestrator.analysis.calibration import SessionNoises
+    from orchestrator.noise_book import session_noises
+    from orchestrator.store import has_store
 
-    try:
-        return fraction(text)
-    except ValueError as error:
-        problem, _, remedy = str(error).partition(": ")
-        raise UsageError(f"{option}: {problem}", remedy=remedy) from error
+    if override is not None or not has_store(place):
+        return SessionNoises(override=override)
+    with opened_store(place, create=False) as opened:
+        return session_noises(opened)
 
 
 def history(
@@ -136,7 +138,7 @@ def history(
     let_readers_leave()
     from orchestrator.analysis.history import histories
 
-    margin = _share(threshold, "--threshold")
+    margin = share(threshold, "--threshold")
     trials = _all_runs(store) if file is None else read_reduced(file, store)
     wanted = [trial for trial in trials if not device or trial.cell.device in device]
     found = histories(wanted, metric=_metric(metric), threshold=margin)

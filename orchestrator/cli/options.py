@@ -49,6 +49,18 @@ def print_json(schema: str, content: dict[str, Any]) -> None:
     print(json.dumps(document, ensure_ascii=not takes_every_letter(), allow_nan=False, indent=1))
 
 
+def share(text: str, option: str) -> float:
+    """0.03 for `3%`; what is none is refused with the option's name."""
+    from orchestrator.errors import UsageError
+    from orchestrator.settings import fraction
+
+    try:
+        return fraction(text)
+    except ValueError as error:
+        problem, _, remedy = str(error).partition(": ")
+        raise UsageError(f"{option}: {problem}", remedy=remedy) from error
+
+
 def takes_every_letter() -> bool:
     return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
 

@@ -29,8 +29,8 @@ from orchestrator.cli.options import (
     chosen_devices,
     opened_store,
     print_json,
+    share,
 )
-from orchestrator.errors import UsageError
 
 if TYPE_CHECKING:
     from orchestrator.analysis.noise import Noise
@@ -103,8 +103,8 @@ def plan_command(
 
     said = Overrides(models=tuple(model or ()), threads=threads, loads=load, blocks=blocks)
     prepared = prepare(planned(file, said), chosen_devices(fleet, device, tag))
-    change = None if detect is None else _share("--detect", detect)
-    seen = outlook(prepared, store, _known_noise(store), detect=change, power=_share("--power", power))
+    change = None if detect is None else share(detect, "--detect")
+    seen = outlook(prepared, store, _known_noise(store), detect=change, power=share(power, "--power"))
     if as_json:
         print_json("devbench.plan", seen.as_json())
         return
@@ -112,16 +112,6 @@ def plan_command(
     from orchestrator.reports.terminal import console_for
 
     show_outlook(console_for(sys.stdout), seen)
-
-
-def _share(option: str, text: str) -> float:
-    from orchestrator.settings import fraction
-
-    try:
-        return fraction(text)
-    except ValueError as error:
-        problem, _, remedy = str(error).partition(": ")
-        raise UsageError(f"{option}: {problem}", remedy=remedy) from error
 
 
 def _known_noise(place: str) -> list[Noise]:
