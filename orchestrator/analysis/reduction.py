@@ -63,8 +63,7 @@ class Reduced:
 
 
 def reduced(trials: Iterable[Trial]) -> Iterator[Reduced]:
-    """The ordinary trials reduced, in order; only a batch of them is held at a time. Those of other passes are left out:
-    they are not to be compared with anything here."""
+    """The ordinary trials reduced, in order; only a batch of them is held at a time. Other passes are left out."""
     cells: dict[Cell, Cell] = {}
     conditions: dict[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]] = {}
     batch: list[Trial] = []
