@@ -13,8 +13,6 @@ def run_document(
     record: RunRecord, sessions: Sequence[SessionRecord], summary: RunSummary, stops: Mapping[str, str]
 ) -> dict[str, Any]:
     """Everything a reader needs about a run but its raw samples, which `export` gives."""
-    content = summary.as_json()
-    cells = [cell | {"stopped": stops.get(cell["id"])} for cell in content["cells"]]
     return {
         "run": record.id,
         "status": record.status,
@@ -26,8 +24,8 @@ def run_document(
         "host": dict(record.host),
         "devices": [_device(session) for session in sessions],
         "trials": _totals(summary),
-        **content,
-        "cells": cells,
+        "stopped": dict(stops),
+        **summary.as_json(),
     }
 
 
