@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.analysis.calibration import ANY_FAMILY, SessionNoises, cell_family
+from orchestrator.analysis.comparison import THRESHOLD
 from orchestrator.analysis.noise import FalseAlarms, Noise, default_noise, false_alarms, noises
 from orchestrator.analysis.power import blocks_needed, smallest_change
 from orchestrator.store import RunRecord, Store
@@ -14,7 +15,6 @@ from orchestrator.trial import Cell
 
 CHANGES = (0.01, 0.02, 0.05, 0.10)
 POWER = 0.9
-THRESHOLD = 0.03
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from orchestrator.analysis.calibration import ANY_FAMILY, SessionNoise, cell_family
+from orchestrator.analysis.comparison import ALPHA
 from orchestrator.analysis.estimate import METRICS, Metric, trial_latencies_us
 from orchestrator.analysis.paired import paired_p
-from orchestrator.analysis.power import ALPHA
 from orchestrator.analysis.randomisation import BLOCKS_MIN, MAD_TO_SD, SCORE_CUT, biweight_locations
 from orchestrator.trial import Cell, Outcome, Trial
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from orchestrator.analysis.dependence import width_factors
-from orchestrator.analysis.randomisation import Floats, centres
+from orchestrator.analysis.randomisation import Floats, centres, walked_level
 from orchestrator.plan import Measure
 from orchestrator.schedule import is_look, look_level
 
@@ -47,7 +47,7 @@ def _drift(blocks: int) -> Floats:
 
 def intervals(rows: Floats, level: float) -> tuple[Floats, Floats, Floats]:
     """Low and high ends on the log scale, and half the width as a share: as `Tally` works them out for one cell."""
-    found, factors = centres(rows, level=level), width_factors(rows)
+    found, factors = centres(rows, level=walked_level(level)), width_factors(rows)
     location = np.array([centre.location for centre in found])
     low = location + factors * (np.array([centre.low for centre in found], dtype=np.float64) - location)
     high = location + factors * (np.array([centre.high for centre in found], dtype=np.float64) - location)

@@ -7,18 +7,17 @@ import math
 import numpy as np
 import pytest
 
+from orchestrator.analysis.compare import METRIC_WEIGHTS
+from orchestrator.analysis.comparison import ALPHA as COMPARE_ALPHA
 from orchestrator.analysis.paired import paired_p
 from orchestrator.analysis.power import ALPHA, blocks_needed, power_of, smallest_change
-
-P50_SHARE = 0.8
-"""The part of the chance of a false alarm that compare gives to p50."""
 
 
 def reached(blocks: int, effect: float, sd: float, *, runs: int, seed: int = 4) -> float:
     """How often compare's test of p50 finds the change in simulated blocks."""
     rows = np.random.default_rng(seed).normal(math.log1p(effect), sd, (runs, blocks))
     p = paired_p(rows, is_order_mixed=np.ones(runs, dtype=bool))
-    return float(np.mean((p.joint <= P50_SHARE * ALPHA) & (p.typical <= ALPHA)))
+    return float(np.mean((p.joint <= METRIC_WEIGHTS["p50"] * COMPARE_ALPHA) & (p.typical <= COMPARE_ALPHA)))
 
 
 @pytest.mark.parametrize(
@@ -32,6 +31,11 @@ def test_the_stated_power_is_reached(effect: float, sd: float, power: float) -> 
     stated = power_of(blocks, effect, sd)
     assert stated >= power
     assert reached(blocks, effect, sd, runs=700) == pytest.approx(stated, abs=0.03 + 2 * 0.012)
+
+
+def test_the_level_is_the_one_compare_gives_to_p50() -> None:
+    """A single cell whose mean and p95 say nothing."""
+    assert METRIC_WEIGHTS["p50"] * COMPARE_ALPHA == ALPHA
 
 
 def test_one_block_fewer_would_not_do() -> None:
