@@ -13,17 +13,17 @@ from typing import Any, Protocol, TypeVar
 import tenacity
 
 from orchestrator import registry
-from orchestrator.clock import SYSTEM, Deadline, timestamp
+from orchestrator.clock import SYSTEM, timestamp
 from orchestrator.conductor import Conductor, runner_trouble
 from orchestrator.content_hash import sha256
 from orchestrator.cool_down import Pace
+from orchestrator.course import Course, conducted
 from orchestrator.device_lock import device_lock
 from orchestrator.errors import DevbenchError, Interrupted, StoreError, during
 from orchestrator.fleet import Device
 from orchestrator.grid import unsupported
 from orchestrator.platforms.base import Facts
 from orchestrator.prepare import Prepared, keep_files, runner_files
-from orchestrator.schedule import Schedule
 from orchestrator.store import SessionRecord, Store
 from orchestrator.tally import Tally
 from orchestrator.trial import Cell, Finding, Outcome, Slot, Trial
@@ -138,11 +138,13 @@ class _DeviceWork:
         self._shared = shared
         self._run_id = shared.prepared.record.id
         self._session = secrets.token_hex(6)
-        self._tally = Tally(shared.prepared.plan.measure)
+        self._measure = conducted(shared.prepared.plan.measure)
+        self._tally = Tally(self._measure)
         self._cells: list[Cell] = []
         self._conductor: Conductor | None = None
         self._pace = Pace()
         self._runner_files: dict[str, Mapping[str, Path]] = {}
+        self._runner_facts: dict[str, dict[str, Any]] = {}
         self._has_session = False
 
     def run(self) -> None:
@@ -194,7 +196,7 @@ class _DeviceWork:
         prepared = self._shared.prepared
         self._conductor = Conductor(
             self.device,
-            measure=prepared.plan.measure,
+            measure=self._measure,
             conditions=prepared.plan.conditions,
             files=prepared.inventory.files(),
             lock=self._lock,
@@ -220,6 +222,7 @@ class _DeviceWork:
         runners = {name: self._ready_runner(conductor, name) for name in prepared.runner_names(self.device)}
         hashes = {name: facts["files"].get("runner", facts.get("runner_sha256")) for name, facts in runners.items()}
         grid = prepared.grid(self.device, conductor.facts.cores, hashes)
+        self._runner_facts = runners
         self._add_session(conductor.facts.as_json() | {"runners": runners}, conductor.findings)
         store.forget_not_run(self._run_id, self.device.name)
         store.set_status(self._run_id, "running", None)
@@ -288,12 +291,10 @@ class _DeviceWork:
             self._add_session({}, ())
         self.result.measured = self._tally.measured
         self.result.incomplete = [cell for cell in self._cells if not self._tally.is_complete(cell)]
-        blocks = range(self._shared.prepared.plan.measure.blocks_min)
         missing = [
             self._unmeasured(slot, Outcome.NOT_RUN, self._tally.given_up(slot.cell) or ending)
             for cell in self.result.incomplete
-            for block in blocks
-            if not self._tally.has(slot := Slot(cell, block, 0))
+            for slot in self._tally.missing(cell)
         ]
         self._shared.store.add_trials(missing)
         self._shared.store.end_session(self._session, timestamp(SYSTEM.now()), ending)
@@ -301,45 +302,43 @@ class _DeviceWork:
     # The work
 
     def _work_through(self) -> str:
-        """Block after block until everything has been measured enough; gives the reason for ending."""
-        plan, tally = self._shared.prepared.plan, self._tally
-        schedule = Schedule(self._cells, plan.measure, self._shared.prepared.record.seed)
-        budget = Deadline.after(plan.measure.budget_s - tally.used_s) if plan.measure.budget_s else None
-        block = 0
-        while slots := schedule.next_block(block, tally.measured_before, tally.is_tight, tally.is_given_up_before):
-            for slot in slots:
-                if tally.given_up(slot.cell) or tally.has(slot):
-                    continue
-                if budget and budget.left_s < tally.expected_s(slot.cell):
-                    return "budget spent"
-                self._do(slot)
-            block += 1
-        return "done"
+        """Everything there is to do; gives the reason for ending."""
+        course = Course(self._cells, self._measure, self._shared.prepared.record.seed, self._tally, self)
+        ending = course.run()
+        self._shared.store.set_stops(self._run_id, course.stops())
+        return ending
 
-    def _do(self, slot: Slot) -> None:
+    def renew_session(self) -> None:
+        """Let go of the device and make it ready anew, as if on another day."""
+        self._shared.store.end_session(self._session, timestamp(SYSTEM.now()), "another session follows")
+        self._close()
+        self._session = secrets.token_hex(6)
+        conductor = self._persist(self._open)
+        self._add_session(conductor.facts.as_json() | {"runners": self._runner_facts}, conductor.findings)
+
+    def do(self, slot: Slot, *, waits: bool) -> Trial:
+        """One slot's trial, stored and counted; `waits` says whether the device is waited for."""
         before = self._progress(slot.block)
         self._tell(lambda observer: observer.trial_started(slot, before))
-        trial = self._attempt(slot)
+        trial = self._persist(lambda: self._try(slot, waits=waits))
         self._tally.add(trial)
         after = self._progress(slot.block)
         self._tell(lambda observer: observer.trial_done(trial, after))
+        return trial
 
     def _progress(self, block: int) -> Progress:
         missing, left_s = self._tally.slots_left(self._cells)
         return Progress(block=block, done=self._tally.trials, missing=missing, left_s=left_s)
 
-    def _attempt(self, slot: Slot) -> Trial:
+    def _try(self, slot: Slot, *, waits: bool) -> Trial:
         """One trial, committed. A connection that breaks is made anew a few times."""
-        return self._persist(lambda: self._try(slot))
-
-    def _try(self, slot: Slot) -> Trial:
         conductor = self._conductor or self._open()
         trial, transcript = conductor.conduct(
             slot,
             run=self._run_id,
             session=self._session,
             stopped=self._shared.stop.is_set,
-            waiting=lambda reason: self._tell(lambda observer: observer.waiting(slot, reason)),
+            waiting=(lambda reason: self._tell(lambda observer: observer.waiting(slot, reason))) if waits else None,
         )
         return self._keep(trial, transcript)
 

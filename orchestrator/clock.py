@@ -61,6 +61,15 @@ def timestamp(moment: datetime.datetime) -> str:
     return moment.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
 
 
+def seconds_of(text: str) -> float | None:
+    """Seconds since 1970 of a time in ISO 8601; None for anything else. Without an offset it is taken as UTC."""
+    try:
+        moment = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)).timestamp()
+
+
 def duration_text(seconds: float) -> str:
     """`95 s`, `3 min 20 s`, `2 h 5 min`: for people."""
     whole = round(seconds)

@@ -15,7 +15,7 @@ from orchestrator.cool_down import CoolDown, Look, Pace
 from orchestrator.deploy import Deployment
 from orchestrator.errors import DevbenchError, DeviceUnfit, HostError, Interrupted, StoreError, UsageError, during
 from orchestrator.evidence import judge
-from orchestrator.evidence_terms import Asked, process_elsewhere
+from orchestrator.evidence_terms import Asked, Readiness, process_elsewhere
 from orchestrator.fleet import Device, Limits
 from orchestrator.plan import Conditions, Measure
 from orchestrator.platforms.base import Facts, Platform
@@ -142,11 +142,12 @@ class Conductor:
         run: str,
         session: str,
         stopped: Callable[[], bool],
-        waiting: Callable[[str], None] = lambda _: None,
+        waiting: Callable[[str], None] | None = lambda _: None,
     ) -> tuple[Trial, bytes]:
-        """The slot's trial and the agent's transcript of it; `waiting` is told what the device is waited for."""
+        """The slot's trial and the agent's transcript of it; `waiting` is told what the device is waited for. Without
+        it the trial follows the one before as it is."""
         runner = registry.runner(slot.cell.runner)
-        readiness = self._cool_down.wait(stopped, waiting)
+        readiness = self._cool_down.wait(stopped, waiting) if waiting else Readiness(self._state())
         started_at, began_s = timestamp(self._clock.now()), self._clock.monotonic_s()
         with during(f"running {slot.cell}"):
             trialling = self._trialling(slot, runner)

@@ -5,7 +5,8 @@ DevbenchError
 │   ├── SettingsError       devices.toml or plan.toml: file, table and key are named
 │   ├── ModelError          a model file that cannot be measured
 │   ├── RunNotFound         no such run in the store
-│   └── ImportRefused       a file of trials that cannot be read
+│   ├── ImportRefused       a file of trials that cannot be read
+│   └── ComparisonRefused   two sides that are not the same thing measured twice
 ├── HostError           3   this host lacks something
 ├── DeviceError         4   a device, or the way to it
 │   ├── DeviceLost          it went away; worth a retry
@@ -57,6 +58,10 @@ class RunNotFound(UsageError):
 
 
 class ImportRefused(UsageError):
+    pass
+
+
+class ComparisonRefused(UsageError):
     pass
 
 

@@ -8,10 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from orchestrator.analysis.estimate import quantile
+import orjson
+
+from orchestrator.analysis.estimate import LATENCY_US_MAX, LATENCY_US_MIN, quantile
 from orchestrator.errors import ImportRefused, UsageError
 from orchestrator.settings import suggestion
-from orchestrator.trial import Cell, Finding, Outcome, Severity, Slot, Summary, Trial
+from orchestrator.trial import Cell, Finding, Outcome, Pass, Severity, Slot, Summary, Trial
 from orchestrator.whole_files import written_whole
 
 SCHEMA = "devbench.trial"
@@ -29,6 +31,7 @@ _REQUIRED = (
     "load",
     "outcome",
 )
+_WHOLE_MAX = 10**18
 _SUMMARY_KEYS = ("count", "median", "p5", "p95", "avg", "std", "min", "max")
 
 
@@ -42,6 +45,7 @@ def as_json(trial: Trial) -> dict[str, Any]:
         "cell": trial.cell.id,
         **cell,
         "arm": trial.slot.arm,
+        **({} if trial.slot.purpose is Pass.LATENCY else {"pass": str(trial.slot.purpose)}),
         "block": trial.slot.block,
         "position": trial.slot.position,
         "session": trial.session,
@@ -118,6 +122,10 @@ class _Line:
     def __init__(self, source: str, number: int, text: str) -> None:
         self._where = f"{source}, line {number}"
         self._number = number
+        content = _decoded(text)
+        if isinstance(content, dict):
+            self._content: dict[str, Any] = content
+            return
         try:
             content = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite, parse_int=_moderate)
         except json.JSONDecodeError as error:
@@ -129,7 +137,7 @@ class _Line:
             raise self._refused(str(error), "write numbers that a 64-bit float can hold") from error
         if not isinstance(content, dict):
             raise self._refused("not a JSON object", "each line must be one trial")
-        self._content: dict[str, Any] = content
+        self._content = content
 
     def _refused(self, problem: str, remedy: str) -> ImportRefused:
         return ImportRefused(f"{self._where}: {problem}", remedy=remedy)
@@ -164,7 +172,14 @@ class _Line:
     def _slot(self) -> Slot:
         """A trial without a block stands alone: nothing is paired with it."""
         block, position = self._integer("block", self._number - 1), self._integer("position", 0)
-        return Slot(self._cell(), block, position, self._optional_text("arm"))
+        return Slot(self._cell(), block, position, self._optional_text("arm"), self._purpose())
+
+    def _purpose(self) -> Pass:
+        value = self._optional_text("pass") or str(Pass.LATENCY)
+        choices = [str(purpose) for purpose in Pass]
+        if value not in choices:
+            raise self._refused(f'pass "{value}" is unknown', suggestion(value, choices))
+        return Pass(value)
 
     def _check_schema(self) -> None:
         schema, version = self._content.get("schema"), self._content.get("version")
@@ -197,7 +212,7 @@ class _Line:
         value = self._content.get(key)
         if not isinstance(value, str) or not value:
             raise self._refused(f'"{key}" is {value!r}, not a string', f"write {key} as a string")
-        if any("\ud800" <= letter <= "\udfff" for letter in value):
+        if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
             raise self._refused(f'"{key}" holds half a character', f"write {key} as UTF-8 text")
         return value
 
@@ -206,7 +221,7 @@ class _Line:
 
     def _integer(self, key: str, default: int) -> int:
         value = self._content.get(key, default)
-        if type(value) is not int or value < 0:
+        if type(value) is not int or not 0 <= value <= _WHOLE_MAX:
             raise self._refused(f'"{key}" is {value!r}, not a whole number', f"write {key} as a whole number")
         return value
 
@@ -218,9 +233,13 @@ class _Line:
 
     def _numbers(self, key: str) -> tuple[float, ...]:
         values = self._content.get(key) or []
-        if not isinstance(values, list) or not all(_is_latency(value) for value in values):
+        kinds = set(map(type, values)) if isinstance(values, list) else {type(values)}
+        if not kinds <= {float, int} or (kinds and min(values) <= 0):
             raise self._refused(f'"{key}" is not a list of positive numbers', f"write {key} in microseconds")
-        return tuple(float(value) for value in values)
+        if kinds and not (min(values) >= LATENCY_US_MIN and max(values) <= LATENCY_US_MAX):
+            odd = min(values) if min(values) < LATENCY_US_MIN else max(values)
+            raise self._refused(f'"{key}" holds {odd:g}, which can be no latency', f"write {key} in microseconds")
+        return tuple(values) if kinds == {float} else tuple(map(float, values))
 
     def _summary(self) -> Summary | None:
         content = self._content.get("summary_us")
@@ -239,6 +258,8 @@ class _Line:
                 raise self._refused(f'"summary_us.{key}" is {value!r}, not a number', "write it in microseconds")
             if value is not None and value < 0:
                 raise self._refused(f'"summary_us.{key}" is {value!r}, below zero', "write it in microseconds")
+            if value is not None and value > LATENCY_US_MAX:
+                raise self._refused(f'"summary_us.{key}" is {value:g}: can be no latency', "write it in microseconds")
         return Summary(**content)
 
     def _object(self, key: str) -> dict[str, Any]:
@@ -258,6 +279,14 @@ class _Line:
         return tuple(Finding.from_json(item) for item in findings)
 
 
+def _decoded(text: str) -> Any:
+    """What the line says, read fast; None if it is not plainly right, for the slow and exact reader to say why."""
+    try:
+        return orjson.loads(text)
+    except ValueError:
+        return None
+
+
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is no number")
 
@@ -274,7 +303,3 @@ def _moderate(text: str) -> int:
     if len(text) > 18:
         raise ValueError(f"{text[:20]}… is beyond all numbers devbench can keep")
     return int(text)
-
-
-def _is_latency(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value > 0

@@ -7,15 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from orchestrator.errors import UsageError
 from orchestrator.load import parse_load
 from orchestrator.settings import Table, duration_s, fraction, read_toml, suggestion
 from orchestrator.trial import DELEGATES
 
+T = TypeVar("T")
+
 THREADS_MAX = 1024
 RUNS_MAX = 200_000
+SUSTAIN_S_MIN, SUSTAIN_S_MAX = 2.0, 86_400.0
 PLACEMENTS = ("other-group", "same-group")
 AS_FOUND = "as-found"
 CANARY = ("auto", "on", "off")
@@ -54,6 +57,12 @@ class Measure:
     seed: int | None = None
     input_seed: int = 1
     inputs: str | None = None
+    sustain_s: float | None = None
+    """Run each cell back to back for this long instead, to see when the device slows down."""
+    arms: tuple[str, ...] = ()
+    """Every cell runs once for each of these in a block; calibration has two that are the same."""
+    sessions: int = 1
+    """The blocks are spread over so many sessions: the device is let go and made ready anew in between."""
 
 
 @dataclass(frozen=True)
@@ -102,17 +111,21 @@ class Plan:
 
 def plan_from_json(content: Mapping[str, Any]) -> Plan:
     """The plan as stored with its run, for `--resume`."""
-
-    def part(kind: type, values: Mapping[str, Any]) -> Any:
-        return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
-
     return Plan(
-        sweep=part(Sweep, content["sweep"]),
-        measure=part(Measure, content["measure"]),
-        conditions=part(Conditions, content["conditions"]),
-        collect=part(Collect, content["collect"]),
+        sweep=_part(Sweep, content["sweep"]),
+        measure=measure_from_json(content["measure"]),
+        conditions=_part(Conditions, content["conditions"]),
+        collect=_part(Collect, content["collect"]),
         folder=Path(content["folder"]),
     )
+
+
+def measure_from_json(content: Mapping[str, Any]) -> Measure:
+    return _part(Measure, content)
+
+
+def _part(kind: type[T], values: Mapping[str, Any]) -> T:
+    return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
 
 
 def read_plan(path: Path) -> Plan:
@@ -225,6 +238,22 @@ def _read_blocks(table: Table) -> tuple[int, int]:
         raise _split(table, "blocks", error) from error
 
 
+def parse_sustain(text: str) -> float:
+    """Seconds of a sustained run; ValueError for what is no duration, or too short or long to be one."""
+    seconds = duration_s(text)
+    if not SUSTAIN_S_MIN <= seconds <= SUSTAIN_S_MAX:
+        raise ValueError(f'"{text}" is no time for a sustained run: use 2s to 24h')
+    return seconds
+
+
+def _read_sustain(table: Table) -> float | None:
+    text = table.optional_text("sustain")
+    try:
+        return None if text is None else parse_sustain(text)
+    except ValueError as error:
+        raise _split(table, "sustain", error) from error
+
+
 def _read_measure(table: Table) -> Measure:
     default = Measure()
     blocks_min, blocks_max = _read_blocks(table)
@@ -244,6 +273,7 @@ def _read_measure(table: Table) -> Measure:
         seed=table.optional_integer("seed", 0, 2**63 - 1),
         input_seed=table.integer("input_seed", 0, 2**31 - 1, default.input_seed),
         inputs=table.optional_text("inputs"),
+        sustain_s=_read_sustain(table),
     )
     if measure.max_ms < measure.min_ms:
         raise table.error("max_ms", f"{measure.max_ms} is below min_ms = {measure.min_ms}", "raise max_ms")
@@ -284,6 +314,7 @@ class Overrides:
     blocks: str | None = None
     precision: str | None = None
     budget: str | None = None
+    sustain: str | None = None
     seed: int | None = None
     profile: bool = False
     trace: bool = False
@@ -324,6 +355,8 @@ def _measure_overrides(said: Overrides) -> dict[str, Any]:
         measure["precision"] = _option("--precision", said.precision, fraction)
     if said.budget is not None:
         measure["budget_s"] = _option("--budget", said.budget, duration_s)
+    if said.sustain is not None:
+        measure["sustain_s"] = _option("--sustain", said.sustain, parse_sustain)
     if said.seed is not None:
         measure["seed"] = said.seed
     return measure

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator import __version__, registry
+from orchestrator.analysis.noise import ARMS
 from orchestrator.bundled import bundled_models
 from orchestrator.clock import SYSTEM
 from orchestrator.conductor import Files, platform_of
@@ -74,6 +75,15 @@ class Prepared:
     def runner_names(self, device: Device) -> tuple[str, ...]:
         """What runs on the device: what the plan says, or the device, or its platform."""
         return self.plan.sweep.runners or (device.runner or platform_of(device).default_runner,)
+
+
+def as_calibration(plan: Plan, *, sessions: int, blocks: int | None) -> Plan:
+    """The plan with every cell run twice in each block, over several sessions of so many blocks."""
+    if plan.measure.sustain_s:
+        raise UsageError("a sustained plan cannot calibrate", remedy="leave sustain out of the plan")
+    total = sessions * (blocks or plan.measure.blocks_min)
+    measure = replace(plan.measure, arms=ARMS, sessions=sessions, blocks_min=total, blocks_max=total)
+    return replace(plan, measure=measure)
 
 
 def prepare(plan: Plan, devices: Sequence[Device]) -> Prepared:

@@ -8,6 +8,7 @@ from typing import Any
 
 from orchestrator import registry
 from orchestrator.content_hash import sha256
+from orchestrator.course import conducted
 from orchestrator.errors import StoreError
 from orchestrator.fleet import Device
 from orchestrator.grid import Grid, trial_estimate_s
@@ -49,20 +50,22 @@ class Preview:
 
 def preview(prepared: Prepared, store_place: str) -> Preview:
     """What `prepared` would do. Devices run side by side, so the slowest one sets the time."""
-    measure, seed = prepared.plan.measure, prepared.record.seed
+    measure, seed = conducted(prepared.plan.measure), prepared.record.seed
     grids = [_grid(prepared, device, store_place) for device in prepared.devices]
     notes = [
         f"{grid.device.name}: its number of cores is not known yet; threads and loads assume 4"
         for grid in grids
         if grid.cores_assumed and (prepared.plan.sweep.threads is None or prepared.plan.sweep.loads is None)
     ]
-    per_block_s = max(sum(trial_estimate_s(cell, measure) for cell in grid.cells) for grid in grids)
+    per_block_s = max(
+        len(measure.arms or (None,)) * sum(trial_estimate_s(cell, measure) for cell in grid.cells) for grid in grids
+    )
     seconds = (per_block_s * measure.blocks_min, per_block_s * measure.blocks_max)
     if measure.budget_s:
         notes.append(f"the budget ends it after {measure.budget_s:g} s at the latest")
         seconds = (min(seconds[0], measure.budget_s), min(seconds[1], measure.budget_s))
     blocks = tuple(
-        tuple(slot for grid in grids for slot in block_slots(grid.cells, block=block, seed=seed))
+        tuple(slot for grid in grids for slot in block_slots(grid.cells, block=block, seed=seed, arms=measure.arms))
         for block in range(measure.blocks_min)
     )
     cells = tuple(cell for grid in grids for cell in grid.cells)

@@ -23,6 +23,13 @@ class Outcome(StrEnum):
     NOT_RUN = "not-run"
 
 
+class Pass(StrEnum):
+    """Why a trial is made. Passes are never mixed: only trials of the latency pass are estimated and compared."""
+
+    LATENCY = "latency"
+    SUSTAIN = "sustain"
+
+
 class Severity(StrEnum):
     """What a finding does to its trial."""
 
@@ -120,6 +127,7 @@ class Slot:
     block: int
     position: int
     arm: str | None = None
+    purpose: Pass = Pass.LATENCY
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,7 @@
 """What a cell's latency is, with an interval: from trials to one estimate a metric.
 
-The interval of a cell takes blocks as independent. Where a device drifts slowly from block to block it is too narrow
-(simulated, 18 blocks: 72 % instead of 95 % at a correlation of 0.6 between neighbours). Ratios paired by block do not
-suffer from that; a verdict rests on those.
+The interval of a cell is widened where neighbouring blocks, or the blocks of one session, resemble each other (see
+`dependence`). Ratios paired by block need no such thing: what blocks share cancels in them, and verdicts rest on those.
 """
 
 from __future__ import annotations
@@ -10,23 +9,25 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
 
-from orchestrator.analysis.randomisation import Floats, centres
+from orchestrator.analysis.dependence import session_reach, width_factors
+from orchestrator.analysis.randomisation import Floats, centres, walked_level
 from orchestrator.trial import Cell, Outcome, Summary, Trial
 
 Metric = Literal["p50", "mean", "p95"]
 METRICS: tuple[Metric, ...] = get_args(Metric)
-Block = tuple[str, int]
-"""A run and the number of a block in it: block 3 of another run is another block."""
+Block = tuple[str, str, int]
+"""A run, a session and the number of a block in it: block 3 of another run is another block."""
 
 LEVEL = 0.95
 LATENCY_US_MIN, LATENCY_US_MAX = 1e-6, 1e15
 """A picosecond and thirty years: beyond these a number is a mistake, and ratios of such numbers overflow."""
 P95_SAMPLES_MIN = 60
+SESSIONS_DIFFER = "sessions differ by more than their blocks do: the interval is over sessions"
 METRIC_KEYS = ("init_us", "first_us", "memory_peak_kb", "copy_in_us", "copy_out_us")
 """The figures of a trial that are reported as a plain median over a cell's trials."""
 
@@ -147,27 +148,59 @@ def estimates(
         if length == 0:
             continue
         rows = np.log(np.array([series[index] for index in indices], dtype=np.float64))
-        for index, row in zip(indices, centres(rows, level=level, probes=log_probes), strict=True):
+        for index, row in zip(indices, centres(rows, level=walked_level(level), probes=log_probes), strict=True):
             low = None if row.low is None else math.exp(row.low)
             high = None if row.high is None else math.exp(row.high)
             found[index] = Estimate(math.exp(row.location), low, high, length, level, row.note)
     return found
 
 
+def widened(found: Estimate, by_block: Mapping[Block, float]) -> Estimate:
+    """The estimate with an interval that allows for blocks and sessions that resemble each other."""
+    if found.value is None or found.low is None or found.high is None:
+        return found
+    middle, logs = math.log(found.value), np.log(np.array([list(by_block.values())]))
+    factor = float(width_factors(logs)[0])
+    low, high = (middle + (math.log(end) - middle) * factor for end in (found.low, found.high))
+    reach = session_reach(logs[0].tolist(), [block[:2] for block in by_block], level=found.level)
+    if reach is None or reach < min(middle - low, high - middle):
+        return replace(found, low=math.exp(low), high=math.exp(high))
+    low, high = min(low, middle - reach), max(high, middle + reach)
+    return replace(found, low=math.exp(low), high=math.exp(high), note=SESSIONS_DIFFER)
+
+
 def entering(trials: Sequence[Trial]) -> dict[Block, Trial]:
     """The trials of one cell that count, by block: the measured ones, the last where a block was repeated."""
-    last = {(trial.run, trial.slot.block): trial for trial in trials if trial.outcome is Outcome.MEASURED}
+    last = {
+        (trial.run, trial.session, trial.slot.block): trial for trial in trials if trial.outcome is Outcome.MEASURED
+    }
     return dict(sorted(last.items()))
 
 
 def estimate_cell(trials: Sequence[Trial], *, level: float = LEVEL) -> CellEstimate:
     """What all trials of one cell (and one arm), in the order in which they were made, say about it."""
+    return estimate_cells([trials], level=level)[0]
+
+
+def estimate_cells(cells: Sequence[Sequence[Trial]], *, level: float = LEVEL) -> list[CellEstimate]:
+    """The estimates of many cells, which together cost little more than a few."""
+    counted = [entering(trials) for trials in cells]
+    by_block = [latencies_by_block(trials) for trials in counted]
+    found = iter(estimates([list(one[metric].values()) for one in by_block for metric in METRICS], level=level))
+    latencies = [{metric: widened(next(found), one[metric]) for metric in METRICS} for one in by_block]
+    return [
+        _cell_estimate(trials, counted[index], by_block[index], latencies[index]) for index, trials in enumerate(cells)
+    ]
+
+
+def _cell_estimate(
+    trials: Sequence[Trial],
+    counted: Mapping[Block, Trial],
+    by_block: Mapping[Metric, Mapping[Block, float]],
+    latency_us: Mapping[Metric, Estimate],
+) -> CellEstimate:
     assert trials, "a cell without trials has no estimate"
     assert len({(trial.cell, trial.slot.arm) for trial in trials}) == 1, "trials of different cells"
-    counted = entering(trials)
-    by_block = latencies_by_block(counted)
-    in_order = [list(by_block[metric].values()) for metric in METRICS]
-    latency_us = dict(zip(METRICS, estimates(in_order, level=level), strict=True))
     outcomes = Counter(trial.outcome for trial in trials)
     return CellEstimate(
         cell=trials[0].cell,

@@ -21,10 +21,14 @@ BLOCKS_MIN = 6
 """Below this, even blocks that all agree could do so by chance more often than one time in twenty."""
 MAD_TO_SD = 1.4826
 """Turns a median absolute deviation into the standard deviation of normal noise."""
+EFFICIENT_CUT = 4.685
+"""With this cut a biweight location has 95 % of the precision of a mean under normal noise; with 3, under 80 %."""
 SCORE_CUT = 3.0
 """Blocks further off than this many robust standard deviations count for nothing."""
 
-_EXACT_MAX = 13
+EXACT_MAX = 13
+PATTERNS_MAX = 24
+"""Beyond this many blocks the sum of flipped scores is Student's t to within what anyone could see."""
 _PATTERN_COUNT = 4096
 _PATTERN_SEED = 0
 _TIE = 1e-9
@@ -48,6 +52,12 @@ def blocks_for_interval(level: float) -> int:
     """The fewest blocks from which an interval at this level can be had."""
     assert 0.5 <= level < 1, level
     return max(BLOCKS_MIN, 1 + math.ceil(-math.log2(1 - level) - 1e-9))
+
+
+def walked_level(level: float) -> float:
+    """The level at which intervals are walked that promise `level`, 96 % for 95: a redescending score leaves gaps in
+    what it accepts, and from few blocks p comes in steps. Simulated, those walked at 95 % cover in 94 to 96."""
+    return 1 - 0.8 * (1 - level)
 
 
 def centre(values: ArrayLike, *, level: float = 0.95, probes: Sequence[float] = ()) -> Centre:
@@ -74,11 +84,14 @@ def centres(rows: ArrayLike, *, level: float = 0.95, probes: Sequence[float] = (
     ]
 
 
-def biweight_locations(rows: ArrayLike) -> Floats:
-    """The biweight location of each row: the middle of the majority, whatever the rest does."""
+def biweight_locations(rows: ArrayLike, *, cut: float = SCORE_CUT) -> Floats:
+    """The biweight location of each row: the middle of the majority, whatever the rest does.
+
+    A larger `cut` listens to more of the rest: less noise where there are no wild values.
+    """
     ordered = _ordered(rows)
     locations = _middle(ordered)
-    reach = SCORE_CUT * MAD_TO_SD * _middle(np.sort(np.abs(ordered - locations[:, None]), axis=1))
+    reach = cut * MAD_TO_SD * _middle(np.sort(np.abs(ordered - locations[:, None]), axis=1))
     moving = np.flatnonzero(reach > 0)
     for _ in range(50):
         if moving.size == 0:
@@ -95,10 +108,15 @@ def biweight_locations(rows: ArrayLike) -> Floats:
 def sign_flip_p(values: ArrayLike, hypothesis: float = 0.0) -> float:
     """How probable a score this far from zero is, if the values lie symmetrically about the hypothesis.
 
-    Exact up to 13 values; beyond, from 4096 fixed random patterns with the observed one among them: never 0.
+    Exact up to 13 values; from 4096 fixed random patterns, with the observed one among them, up to 24; beyond that
+    the studentised sum is referred to Student's t. Never 0.
     """
-    ordered = _ordered(np.atleast_2d(np.asarray(values, dtype=np.float64)))
-    return float(_p(ordered - hypothesis)[0])
+    return float(sign_flip_ps(np.atleast_2d(np.asarray(values, dtype=np.float64)) - hypothesis)[0])
+
+
+def sign_flip_ps(rows: ArrayLike) -> Floats:
+    """`sign_flip_p` of each row, against zero."""
+    return _p(_ordered(rows))
 
 
 def _ordered(rows: ArrayLike) -> Floats:
@@ -117,9 +135,9 @@ def _middle(ordered: Floats) -> Floats:
 
 
 @lru_cache(maxsize=128)
-def _patterns(count: int) -> Floats:
+def sign_patterns(count: int) -> Floats:
     """Sign patterns as columns, the observed one first. Opposite patterns score alike: one sign is fixed."""
-    if count <= _EXACT_MAX:
+    if count <= EXACT_MAX:
         bits = (np.arange(2 ** (count - 1))[None, :] >> np.arange(count)[:, None]) & 1
     else:
         bits = np.random.default_rng(_PATTERN_SEED).integers(0, 2, (count, _PATTERN_COUNT))
@@ -127,7 +145,7 @@ def _patterns(count: int) -> Floats:
     return np.ascontiguousarray(1.0 - 2.0 * bits)
 
 
-def _scores(deviations: Floats) -> Floats:
+def scores_of(deviations: Floats) -> Floats:
     """The biweight score of each value. Its scale comes from absolute values: flips do not move it."""
     absolute = np.abs(deviations)
     scale = MAD_TO_SD * _middle(np.sort(absolute, axis=1))
@@ -138,9 +156,39 @@ def _scores(deviations: Floats) -> Floats:
     return scores
 
 
+def studentised(scores: Floats) -> Floats:
+    """The sum of each row of scores over its own standard error; infinite where all scores are one number."""
+    count = scores.shape[1]
+    total = scores.sum(axis=1)
+    spread = np.square(scores).sum(axis=1) - np.square(total) / count
+    error = np.sqrt(np.maximum(spread, 0) * count / max(count - 1, 1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(
+            error > 1e-9 * np.abs(total), total / error, np.where(total == 0, 0.0, np.copysign(np.inf, total))
+        )
+
+
+def student_tail(t: Floats, freedom: ArrayLike) -> Floats:
+    """The probability of a larger Student's t."""
+    from scipy.special import stdtr
+
+    tail: Floats = np.maximum(stdtr(freedom, -np.asarray(t, dtype=np.float64)), 1e-300)
+    return tail
+
+
+def student_quantile(level: float, freedom: ArrayLike) -> Floats:
+    """The Student's t below which it lies with this probability."""
+    from scipy.special import stdtrit
+
+    return np.asarray(stdtrit(freedom, level), dtype=np.float64)
+
+
 def _p(deviations: Floats) -> Floats:
-    patterns = _patterns(deviations.shape[1])
-    scores = _scores(deviations)
+    if deviations.shape[1] > PATTERNS_MAX:
+        t = np.nan_to_num(np.abs(studentised(scores_of(deviations))), nan=0.0, posinf=1e9)
+        return np.clip(2 * student_tail(t, deviations.shape[1] - 1), 2.0 ** (1 - deviations.shape[1]), 1.0)
+    patterns = sign_patterns(deviations.shape[1])
+    scores = scores_of(deviations)
     threshold = np.abs(scores.sum(axis=1, keepdims=True)) - _TIE
     p: Floats = np.empty(len(scores))
     chunk = max(1, _PRODUCT_MAX // patterns.size)

@@ -71,7 +71,7 @@ def reaches_steady_state(trial: Trial) -> bool | None:
 
     The second half is the reference. Settled means five rolling medians in a row at most a band above its
     median. Nothing is ever cut: a trial that does not settle is counted, and the reader decides. A trace that
-    falls evenly to its end passes, as its reference falls too: that is drift, which is another question.
+    falls evenly to its end passes, as its reference falls too: `trend` sees that.
     """
     samples = np.asarray(trial.samples_us, dtype=np.float64)
     if samples.size < 4 * _WINDOW or not np.isfinite(samples).all():

@@ -12,7 +12,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from orchestrator.cli import binaries, devices, measure, results
+from orchestrator.cli import binaries, compare, devices, measure, planning, results
 from orchestrator.errors import DevbenchError, HostError, Interrupted, error_text
 
 _BUG = 70
@@ -31,7 +31,11 @@ app.command()(devices.init)
 app.command()(devices.devices)
 app.command()(devices.doctor)
 app.command()(measure.run)
+app.command()(planning.calibrate)
+app.command(name="plan")(planning.plan_command)
 app.command()(results.show)
+app.command()(compare.compare)
+app.command()(compare.history)
 app.command(name="export")(results.export_trials)
 app.command(name="import")(results.import_trials)
 app.add_typer(devices.agent_app, name="agent")

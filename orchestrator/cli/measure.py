@@ -10,27 +10,39 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from orchestrator.cli.noise_results import keep_and_show_noise
 from orchestrator.cli.options import (
     DEFAULT_STORE,
+    BudgetOption,
+    DelegateOption,
     DeviceOption,
+    DryRunOption,
     FleetOption,
     JsonOption,
+    LoadOption,
+    ModelOption,
+    PlanOption,
+    QuietOption,
+    RequireTrustOption,
+    RunnerOption,
+    SeedOption,
     StoreOption,
     TagOption,
+    ThreadsOption,
     chosen_devices,
     opened_store,
     print_json,
 )
-from orchestrator.cli.results import show_stored
+from orchestrator.cli.results import refuse_untrusted, show_stored
 from orchestrator.errors import Interrupted, UsageError, error_text
 
 if TYPE_CHECKING:
     from orchestrator.campaign import DeviceResult, Observer
-    from orchestrator.plan import Plan
+    from orchestrator.plan import Overrides, Plan
     from orchestrator.prepare import Prepared
     from orchestrator.store import RunRecord, Store
 
@@ -39,30 +51,32 @@ _PARTLY_MEASURED = 5
 
 def run(
     fleet: FleetOption = None,
-    plan: Annotated[Path | None, typer.Option("--plan", help="What to measure (plan.toml).")] = None,
+    plan: PlanOption = None,
     device: DeviceOption = None,
     tag: TagOption = None,
-    model: Annotated[list[str] | None, typer.Option("--model", help="A model or a glob; may be repeated.")] = None,
-    runner: Annotated[
-        str | None, typer.Option("--runner", help="litert_runner, litert_runner:zero-copy, litert_native")
-    ] = None,
-    delegate: Annotated[str | None, typer.Option("--delegate", help="xnnpack,cpu")] = None,
-    threads: Annotated[str | None, typer.Option("--threads", help="1,2,4 or auto")] = None,
+    model: ModelOption = None,
+    runner: RunnerOption = None,
+    delegate: DelegateOption = None,
+    threads: ThreadsOption = None,
     affinity: Annotated[str | None, typer.Option("--affinity", help="any,big,mid,little or masks")] = None,
-    load: Annotated[str | None, typer.Option("--load", help="idle,cpu:2@50,mem:1,app,model:FILE or auto")] = None,
+    load: LoadOption = None,
     blocks: Annotated[str | None, typer.Option("--blocks", help="MIN:MAX trials a cell")] = None,
     precision: Annotated[str | None, typer.Option("--precision", help="Stop a cell when this precise: 2%")] = None,
-    budget: Annotated[str | None, typer.Option("--budget", help="Stop cleanly after this long: 20m")] = None,
-    seed: Annotated[int | None, typer.Option("--seed", min=0, help="The order of the trials.")] = None,
+    budget: BudgetOption = None,
+    sustain: Annotated[
+        str | None, typer.Option("--sustain", help="Run each cell without a rest for this long instead: 10m")
+    ] = None,
+    seed: SeedOption = None,
     profile: Annotated[bool, typer.Option("--profile", help="Operator profiles, in a pass of their own.")] = False,
     trace: Annotated[bool, typer.Option("--trace", help="System traces, in a pass of their own.")] = False,
     store: StoreOption = DEFAULT_STORE,
     resume: Annotated[
         str | None, typer.Option("--resume", metavar="[RUN]", help="Go on with a run (the last one if none is named).")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show cells, order and time; touch no device.")] = False,
+    dry_run: DryRunOption = False,
+    require_trust: RequireTrustOption = False,
     as_json: JsonOption = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress on standard error.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Measure models on every device of the fleet."""
     from orchestrator.plan import Overrides
@@ -77,28 +91,34 @@ def run(
         blocks=blocks,
         precision=precision,
         budget=budget,
+        sustain=sustain,
         seed=seed,
         profile=profile,
         trace=trace,
     )
     if resume is not None:
         _refuse_with_resume(said != Overrides() or plan or fleet or device or tag or dry_run)
-        with opened_store(store, create=False) as opened:
-            from orchestrator.prepare import prepare_resume
-
-            _measure(prepare_resume(opened, resume), opened, as_json=as_json, quiet=quiet, resumed=True)
-        return
+        _go_on(resume, store, as_json=as_json, quiet=quiet, require_trust=require_trust)
     from orchestrator.prepare import prepare
 
-    prepared = prepare(_plan(plan, said), chosen_devices(fleet, device, tag))
+    prepared = prepare(planned(plan, said), chosen_devices(fleet, device, tag))
     if dry_run:
-        _dry_run(prepared, store, as_json=as_json)
+        preview_run(prepared, store, as_json=as_json)
         return
     with opened_store(store, create=True) as opened:
-        _measure(prepared, opened, as_json=as_json, quiet=quiet, resumed=False)
+        conduct(prepared, opened, as_json=as_json, quiet=quiet, require_trust=require_trust)
 
 
-def _plan(path: Path | None, said: Any) -> Plan:
+def _go_on(run: str, store: str, *, as_json: bool, quiet: bool, require_trust: bool) -> NoReturn:
+    from orchestrator.prepare import prepare_resume
+
+    with opened_store(store, create=False) as opened:
+        prepared = prepare_resume(opened, run)
+        conduct(prepared, opened, as_json=as_json, quiet=quiet, resumed=True, require_trust=require_trust)
+
+
+def planned(path: Path | None, said: Overrides) -> Plan:
+    """The plan of a file, or an empty one, with what the command line says."""
     from orchestrator.plan import Plan, apply_overrides, read_plan
 
     return apply_overrides(read_plan(path) if path else Plan(folder=Path.cwd()), said, Path.cwd())
@@ -112,7 +132,8 @@ def _refuse_with_resume(other: object) -> None:
         )
 
 
-def _dry_run(prepared: Prepared, store: str, *, as_json: bool) -> None:
+def preview_run(prepared: Prepared, store: str, *, as_json: bool) -> None:
+    """What a run would do; touches no device."""
     from orchestrator.preview import preview
 
     seen = preview(prepared, store)
@@ -124,7 +145,16 @@ def _dry_run(prepared: Prepared, store: str, *, as_json: bool) -> None:
     show_dry_run(console_for(sys.stdout), seen)
 
 
-def _measure(prepared: Prepared, store: Store, *, as_json: bool, quiet: bool, resumed: bool) -> None:
+def conduct(
+    prepared: Prepared,
+    store: Store,
+    *,
+    as_json: bool,
+    quiet: bool,
+    resumed: bool = False,
+    require_trust: bool = False,
+) -> NoReturn:
+    """Do a run, show what came of it, and exit by it."""
     from orchestrator.campaign import measure
     from orchestrator.grid import never_measured
 
@@ -135,10 +165,17 @@ def _measure(prepared: Prepared, store: Store, *, as_json: bool, quiet: bool, re
         print(f"run {prepared.record.id} in {store.folder}", file=sys.stderr)
         results = measure(prepared, store, observer, stop, resumed=resumed)
     record = store.find_run(prepared.record.id)
+    summary = None
     with _closed_output_forgiven():
-        show_stored(store, record, as_json=as_json)
+        if prepared.plan.measure.arms:
+            keep_and_show_noise(store, record, as_json=as_json)
+        else:
+            summary = show_stored(store, record, as_json=as_json)
         sys.stdout.flush()
-    sys.exit(_verdict(record, results, never_measured(store.trials(record.id))))
+    status = _verdict(record, results, never_measured(store.trials(record.id)))
+    if require_trust and summary and status in (0, _PARTLY_MEASURED):
+        refuse_untrusted(summary)
+    sys.exit(status)
 
 
 @contextmanager

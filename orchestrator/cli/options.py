@@ -26,6 +26,19 @@ StoreOption = Annotated[
     str, typer.Option("--store", envvar="DEVBENCH_STORE", help="The folder that keeps runs.", show_default=True)
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
+PlanOption = Annotated[Path | None, typer.Option("--plan", help="What to measure (plan.toml).")]
+ModelOption = Annotated[list[str] | None, typer.Option("--model", help="A model or a glob; may be repeated.")]
+RunnerOption = Annotated[
+    str | None, typer.Option("--runner", help="litert_runner, litert_runner:zero-copy, litert_native")
+]
+DelegateOption = Annotated[str | None, typer.Option("--delegate", help="xnnpack,cpu")]
+ThreadsOption = Annotated[str | None, typer.Option("--threads", help="1,2,4 or auto")]
+LoadOption = Annotated[str | None, typer.Option("--load", help="idle,cpu:2@50,mem:1,app,model:FILE or auto")]
+BudgetOption = Annotated[str | None, typer.Option("--budget", help="Stop cleanly after this long: 20m")]
+SeedOption = Annotated[int | None, typer.Option("--seed", min=0, help="The order of the trials.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show cells, order and time; touch no device.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", help="No progress on standard error.")]
+RequireTrustOption = Annotated[bool, typer.Option("--require-trust", help="Exit with 1 unless every cell is trusted.")]
 DeviceOption = Annotated[list[str] | None, typer.Option("--device", help="Only this device; may be repeated.")]
 TagOption = Annotated[list[str] | None, typer.Option("--tag", help="Only devices with this tag; may be repeated.")]
 
@@ -34,6 +47,18 @@ def print_json(schema: str, content: dict[str, Any]) -> None:
     """One object; in plain ASCII where the output cannot take every letter."""
     document = {"schema": schema, "version": 1, **content}
     print(json.dumps(document, ensure_ascii=not takes_every_letter(), allow_nan=False, indent=1))
+
+
+def share(text: str, option: str) -> float:
+    """0.03 for `3%`; what is none is refused with the option's name."""
+    from orchestrator.errors import UsageError
+    from orchestrator.settings import fraction
+
+    try:
+        return fraction(text)
+    except ValueError as error:
+        problem, _, remedy = str(error).partition(": ")
+        raise UsageError(f"{option}: {problem}", remedy=remedy) from error
 
 
 def takes_every_letter() -> bool:

@@ -11,6 +11,7 @@ import typer
 from orchestrator.cli.options import (
     DEFAULT_STORE,
     JsonOption,
+    RequireTrustOption,
     StoreOption,
     let_readers_leave,
     opened_store,
@@ -19,49 +20,75 @@ from orchestrator.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from orchestrator.analysis.summary import RunSummary
     from orchestrator.store import RunRecord, Store
 
+JUDGED_NO = 1
 
-def show_stored(store: Store, record: RunRecord, *, as_json: bool) -> None:
+
+def show_stored(store: Store, record: RunRecord, *, as_json: bool) -> RunSummary:
+    """Shows a run of the store, and gives what it says."""
+    from orchestrator.analysis.estimate import LEVEL
     from orchestrator.analysis.summary import summarise
+    from orchestrator.plan import measure_from_json
+    from orchestrator.schedule import look_level
 
-    summary = summarise(store.trials(record.id))
-    sessions = store.sessions(record.id)
+    stated = record.plan.get("measure")
+    level = look_level(measure_from_json(stated)) if stated else LEVEL
+    summary = summarise(store.trials(record.id), level=level)
+    sessions, stops = store.sessions(record.id), store.stops(record.id)
     if as_json:
         from orchestrator.reports.document import run_document
 
-        print_json("devbench.run", run_document(record, sessions, summary))
-        return
+        print_json("devbench.run", run_document(record, sessions, summary, stops))
+        return summary
     from orchestrator.reports.terminal import console_for, show_run
 
-    show_run(console_for(sys.stdout), record, sessions, summary)
+    show_run(console_for(sys.stdout), record, sessions, summary, stops)
+    return summary
+
+
+def refuse_untrusted(summary: RunSummary) -> None:
+    """Ends with 1 where a cell is not trusted; what to do about it was shown."""
+    untrusted = summary.untrusted
+    if untrusted:
+        plural = "1 cell is" if len(untrusted) == 1 else f"{len(untrusted)} cells are"
+        print(f"{plural} not trusted, of {len(summary.cells)}; the reasons are in `devbench show`", file=sys.stderr)
+        sys.exit(JUDGED_NO)
+    if not summary.cells:
+        print("nothing was measured, so nothing can be trusted", file=sys.stderr)
+        sys.exit(JUDGED_NO)
 
 
 def show(
     run: Annotated[str, typer.Argument(help="A run, the start of its id, `last`, or a file of trials.")] = "last",
     store: StoreOption = DEFAULT_STORE,
+    require_trust: RequireTrustOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show a run: latencies with intervals, variability, speed-up, load sensitivity, and the verdict."""
     let_readers_leave()
     if Path(run).is_file():
-        _show_file(Path(run), as_json=as_json)
-        return
-    with opened_store(store, create=False) as opened:
-        show_stored(opened, opened.find_run(run), as_json=as_json)
+        summary = _show_file(Path(run), as_json=as_json)
+    else:
+        with opened_store(store, create=False) as opened:
+            summary = show_stored(opened, opened.find_run(run), as_json=as_json)
+    if require_trust:
+        refuse_untrusted(summary)
 
 
-def _show_file(path: Path, *, as_json: bool) -> None:
+def _show_file(path: Path, *, as_json: bool) -> RunSummary:
     from orchestrator.analysis.summary import summarise
     from orchestrator.exchange import read_file
 
     summary = summarise(list(read_file(path)))
     if as_json:
         print_json("devbench.run", {"run": None, "file": str(path), **summary.as_json()})
-        return
+        return summary
     from orchestrator.reports.terminal import console_for, show_run
 
-    show_run(console_for(sys.stdout), None, [], summary)
+    show_run(console_for(sys.stdout), None, [], summary, {})
+    return summary
 
 
 def export_trials(

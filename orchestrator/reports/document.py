@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from orchestrator.analysis.summary import RunSummary
 from orchestrator.store import RunRecord, SessionRecord
 
 
-def run_document(record: RunRecord, sessions: Sequence[SessionRecord], summary: RunSummary) -> dict[str, Any]:
+def run_document(
+    record: RunRecord, sessions: Sequence[SessionRecord], summary: RunSummary, stops: Mapping[str, str]
+) -> dict[str, Any]:
     """Everything a reader needs about a run but its raw samples, which `export` gives."""
     return {
         "run": record.id,
@@ -22,6 +24,7 @@ def run_document(record: RunRecord, sessions: Sequence[SessionRecord], summary: 
         "host": dict(record.host),
         "devices": [_device(session) for session in sessions],
         "trials": _totals(summary),
+        "stopped": dict(stops),
         **summary.as_json(),
     }
 

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from orchestrator.analysis.estimate import Estimate
     from orchestrator.analysis.summary import CellSummary
 
-WIDE = 156
+WIDE = 170
+TRUST_STYLE = {"trusted": "green", "noisy": "yellow", "contaminated": "red", "insufficient": "yellow"}
+_TRUST_SHORT = {"contaminated": "contam.", "insufficient": "too few"}
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,16 @@ def _speedup(row: Row, ratio: Callable[[Estimate | None], str]) -> str | Text:
     return Text(f"{ratio(row.speedup.contrast.ratio.inverse)} {row.speedup.verdict}", style=style)
 
 
+def _trust(row: Row) -> Text:
+    verdict = str(row.found.trust.verdict)
+    return Text(verdict, style=TRUST_STYLE[verdict])
+
+
+def _trust_in_short(row: Row) -> Text:
+    verdict = str(row.found.trust.verdict)
+    return Text(_TRUST_SHORT.get(verdict, verdict), style=TRUST_STYLE[verdict])
+
+
 _WIDE_COLUMNS = (
     Column("load", lambda row: row.load, "left"),
     Column("threads", lambda row: str(row.found.cell.threads)),
@@ -106,6 +118,7 @@ _WIDE_COLUMNS = (
     Column("speed-up", lambda row: _speedup(row, _ratio_with_interval), "left"),
     Column("against idle", lambda row: _ratio_with_interval(row.against_idle), "left"),
     Column("trials", lambda row: str(row.found.estimate.outcomes.get(Outcome.MEASURED, 0))),
+    Column("trust", _trust, "left"),
 )
 _NARROW_COLUMNS = (
     Column("load", lambda row: row.load, "left"),
@@ -114,6 +127,7 @@ _NARROW_COLUMNS = (
     Column("p95", _tail),
     Column("speed-up", lambda row: _speedup(row, _ratio), "left"),
     Column("vs idle", lambda row: _ratio(row.against_idle)),
+    Column("trust", _trust_in_short, "left"),
 )
 
 

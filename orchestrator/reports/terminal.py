@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.clock import duration_text
+from orchestrator.reports.judgements import show_stops, show_sustained, show_trust, show_variance
 from orchestrator.reports.run_table import WIDE, Row, run_table
 
 if TYPE_CHECKING:
@@ -63,7 +64,11 @@ def _table(*columns: tuple[str, str]) -> Table:
 
 
 def show_run(
-    console: Console, record: RunRecord | None, sessions: Sequence[SessionRecord], summary: RunSummary
+    console: Console,
+    record: RunRecord | None,
+    sessions: Sequence[SessionRecord],
+    summary: RunSummary,
+    stops: Mapping[str, str],
 ) -> None:
     """A run's header, a table for each model and device, the answers, and what to know about the numbers."""
     if record:
@@ -77,9 +82,14 @@ def show_run(
         for answer in summary.answers:
             if _place(answer.cell, answer.arm) == key:
                 _show_answer(console, answer, [item for item in summary.crossovers if _is_of(item, answer)])
+    show_sustained(console, summary.sustained, summary.rankings)
     _show_unmeasured(console, summary)
+    show_trust(console, summary)
     _show_remarks(console, summary)
     if summary.cells:
+        console.print()
+        show_stops(console, stops)
+        show_variance(console, summary.components)
         legend = _LEGEND + (_WIDE_LEGEND if console.width >= WIDE else _NARROW_LEGEND)
         console.print(Text(legend, style="dim"))
 
@@ -141,7 +151,7 @@ def _show_header(console: Console, record: RunRecord, sessions: Sequence[Session
     for found in summary.cells:
         for outcome, count in found.estimate.outcomes.items():
             totals[str(outcome)] = totals.get(str(outcome), 0) + count
-    counted = ", ".join(f"{count} {outcome}" for outcome, count in totals.items() if count) or "no trials"
+    counted = ", ".join(f"{count} {outcome}" for outcome, count in totals.items() if count) or _sustained_text(summary)
     state = record.status if record.status != "running" else "running, or killed (then `devbench run --resume` goes on)"
     console.print(Text.assemble(("run ", "dim"), (record.id, "bold"), f" · {state} · {counted} · seed {record.seed}"))
     latest = {session.device: session for session in sessions}
@@ -156,6 +166,10 @@ def _show_header(console: Console, record: RunRecord, sessions: Sequence[Session
         ending = "" if session.ending in (None, "done") else f" The work ended early: {session.ending}."
         if ending:
             console.print(Text(ending.strip(), style="yellow"))
+
+
+def _sustained_text(summary: RunSummary) -> str:
+    return f"{_counted(len(summary.sustained), 'cell')} sustained" if summary.sustained else "no trials"
 
 
 def facts_text(facts: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.trial import Cell, Finding, Outcome, Slot, Summary, Trial
+from orchestrator.trial import Cell, Finding, Outcome, Pass, Slot, Summary, Trial
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,10 @@ class RunRecord:
     seed: int
     devbench_version: str
     ended_at: str | None = None
+
+    @property
+    def is_calibration(self) -> bool:
+        return bool((self.plan.get("measure") or {}).get("arms"))
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,7 @@ def trial_row(trial: Trial) -> dict[str, Any]:
         "block": trial.slot.block,
         "position": trial.slot.position,
         "arm": trial.slot.arm or "",
+        "purpose": str(trial.slot.purpose),
         "session_id": trial.session,
         "outcome": str(trial.outcome),
         "reason": trial.reason,
@@ -123,7 +128,7 @@ def trial_of(row: Any, cells: dict[str, Cell]) -> Trial:
         cell = cells[row["cell_id"]] = cell_of(row, "its_")
     return Trial(
         run=row["run_id"],
-        slot=Slot(cell, row["block"], row["position"], row["arm"] or None),
+        slot=Slot(cell, row["block"], row["position"], row["arm"] or None, Pass(row["purpose"])),
         session=row["session_id"],
         outcome=Outcome(row["outcome"]),
         reason=row["reason"],

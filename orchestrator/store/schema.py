@@ -49,6 +49,7 @@ cells = sa.Table(
     sa.Column("threads", sa.Integer, nullable=False),
     sa.Column("affinity", sa.Text, nullable=False),
     sa.Column("load", sa.Text, nullable=False),
+    sa.Column("stopped", sa.Text),
 )
 
 trials = sa.Table(
@@ -74,8 +75,26 @@ trials = sa.Table(
     sa.Column("evidence", sa.JSON, nullable=False),
     sa.Column("findings", sa.JSON, nullable=False),
     sa.Column("log", sa.Text),
+    sa.Column("purpose", sa.Text, nullable=False, server_default="latency"),
     sa.ForeignKeyConstraint(["run_id", "cell_id"], ["cells.run_id", "cells.id"], ondelete="CASCADE"),
     sa.UniqueConstraint("run_id", "cell_id", "block", "arm", name="one_trial_per_slot"),
+)
+
+
+noise = sa.Table(
+    "noise",
+    metadata,
+    sa.Column("run_id", sa.Text, sa.ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("device", sa.Text, primary_key=True),
+    sa.Column("family", sa.Text, primary_key=True),
+    sa.Column("metric", sa.Text, primary_key=True),
+    sa.Column("made_at", sa.Text, nullable=False),
+    sa.Column("block_sd", sa.Float, nullable=False),
+    sa.Column("bad_share", sa.Float, nullable=False),
+    sa.Column("session_sd", sa.Float),
+    sa.Column("sessions", sa.Integer, nullable=False),
+    sa.Column("blocks", sa.Integer, nullable=False),
+    sa.Column("trial_s", sa.Float, nullable=False),
 )
 
 
@@ -83,7 +102,21 @@ def _create_everything(connection: sa.Connection) -> None:
     metadata.create_all(connection)
 
 
-MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (_create_everything,)
+def _add_passes_stops_and_noise(connection: sa.Connection) -> None:
+    """Why a trial was made, why a cell stopped, and what calibration found. A new store has them already."""
+    noise.create(connection, checkfirst=True)
+    _add_column(connection, trials.c.purpose)
+    _add_column(connection, cells.c.stopped)
+
+
+def _add_column(connection: sa.Connection, column: sa.Column[str]) -> None:
+    present = {found["name"] for found in sa.inspect(connection).get_columns(column.table.name)}
+    if column.name not in present:
+        definition = sa.schema.CreateColumn(column).compile(dialect=connection.dialect)
+        connection.execute(sa.text(f"ALTER TABLE {column.table.name} ADD COLUMN {definition}"))
+
+
+MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (_create_everything, _add_passes_stops_and_noise)
 """Step N brings a store of version N to N + 1. Steps are only ever appended."""
 
 VERSION = len(MIGRATIONS)

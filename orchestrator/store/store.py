@@ -11,6 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from orchestrator.analysis.noise import Noise
 from orchestrator.content_hash import sha256
 from orchestrator.errors import ImportRefused, RunNotFound, StoreError, StoreNewer
 from orchestrator.settings import nearest
@@ -41,6 +42,11 @@ def open_store(place: str | Path, *, create: bool = True) -> Store:
         store = Store(folder)
         store.migrate()
     return store
+
+
+def has_store(place: str | Path) -> bool:
+    """Whether there is a store to open."""
+    return (Path(place) / DATABASE).exists()
 
 
 @contextmanager
@@ -152,7 +158,7 @@ class Store:
         """A run by its id, by the start of its id if only one starts so, or `last`."""
         records = self.runs()
         if reference == "last" and records:
-            return records[0]
+            return next((record for record in records if not record.is_calibration), records[0])
         matches = [record for record in records if record.id == reference] or [
             record for record in records if record.id.startswith(reference)
         ]
@@ -261,12 +267,47 @@ class Store:
         with self._read() as connection:
             return [cell_of(row, "") for row in connection.execute(query).mappings()]
 
+    def set_stops(self, run_id: str, stops: Mapping[str, str]) -> None:
+        """Note why cells, by their id, got no further block."""
+        table = schema.cells
+        with self._write() as connection:
+            for cell_id, reason in stops.items():
+                update = sa.update(table).where(table.c.run_id == run_id, table.c.id == cell_id)
+                connection.execute(update.values(stopped=reason))
+
+    def stops(self, run_id: str) -> dict[str, str]:
+        """Why cells got no further block, by their id, as far as that was decided."""
+        query = sa.select(schema.cells.c.id, schema.cells.c.stopped).where(schema.cells.c.run_id == run_id)
+        with self._read() as connection:
+            return {row.id: row.stopped for row in connection.execute(query) if row.stopped}
+
     def finished_slots(self, run_id: str) -> set[tuple[str, int, str]]:
         """(cell id, block, arm) of every slot that has a trial."""
         table = schema.trials.c
         query = sa.select(table.cell_id, table.block, table.arm).where(table.run_id == run_id)
         with self._read() as connection:
             return {(row.cell_id, row.block, row.arm) for row in connection.execute(query)}
+
+    # Noise
+
+    def keep_noise(self, run_id: str, made_at: str, found: Sequence[Noise]) -> None:
+        """Keep what a calibration run says, in place of what it said before."""
+        table = schema.noise
+        rows = [noise.as_json() | {"run_id": run_id, "made_at": made_at} for noise in found]
+        with self._write() as connection:
+            connection.execute(sa.delete(table).where(table.c.run_id == run_id))
+            if rows:
+                connection.execute(sa.insert(table), rows)
+
+    def noise(self) -> list[Noise]:
+        """What is known of the noise of each device, family of cells and metric: the newest of each."""
+        query = sa.select(schema.noise).order_by(schema.noise.c.made_at, schema.noise.c.run_id)
+        newest: dict[tuple[str, str, str], Noise] = {}
+        with self._read() as connection:
+            for row in connection.execute(query).mappings():
+                content = {key: value for key, value in row.items() if key not in ("run_id", "made_at")}
+                newest[row["device"], row["family"], row["metric"]] = Noise(**content)
+        return list(newest.values())
 
     # Files
 

@@ -6,7 +6,19 @@ import os
 import sys
 from collections.abc import Callable
 
-from tests.bench import load, native, overhead, phone_files, phone_runs, runner, ssh, start, telemetry
+from tests.bench import (
+    comparison,
+    load,
+    native,
+    overhead,
+    phone_files,
+    phone_runs,
+    runner,
+    ssh,
+    start,
+    telemetry,
+    trust,
+)
 
 FIGURES: dict[str, Callable[[], None]] = {
     "start": start.help_against_python,
@@ -19,6 +31,13 @@ FIGURES: dict[str, Callable[[], None]] = {
     "phone-files": phone_files.against_adb,
     "phone-trial": phone_runs.host_time_per_trial,
     "phones": phone_runs.many_phones,
+    "compare": comparison.wrong_and_found,
+    "traces": comparison.contended_traces,
+    "families": comparison.families,
+    "compare-speed": comparison.speed,
+    "trust": trust.causes_found,
+    "looks": trust.coverage_with_looks,
+    "power": trust.power_stated_and_reached,
 }
 
 

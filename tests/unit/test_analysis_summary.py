@@ -16,12 +16,16 @@ from tests.unit.trial_factory import make_cell, make_grid, make_trial
 
 CELL_KEYS = {
     *("device", "model", "model_sha256", "runner", "runner_sha256", "delegate", "threads", "affinity", "load"),
-    *("id", "arm", "outcomes", "latency_us", "half_width", "variability", "reasons", "notes"),
+    *("id", "arm", "outcomes", "latency_us", "half_width", "variability", "trust", "reasons", "notes"),
     *("init_us", "first_us", "memory_peak_kb", "copy_in_us", "copy_out_us"),
 }
 RATIO_KEYS = {
     *("device", "model", "runner", "delegate", "affinity", "arm", "load", "threads", "metric"),
     *("ratio", "low", "high", "n", "note", "cell", "base_cell"),
+}
+SECTIONS = {
+    *("cells", "speedups", "load_sensitivity", "crossover", "answers"),
+    *("remarks", "waits", "variance", "sustained", "rankings"),
 }
 
 
@@ -37,9 +41,9 @@ def test_json_is_complete() -> None:
     """Every section has its fields, in plain types."""
     truth = {(n, load): 1000.0 / n for n in (1, 2) for load in ("idle", "app")}
     content = as_plain_json(make_grid(truth, blocks=6, rng=np.random.default_rng(1)))
-    assert set(content) == {"cells", "speedups", "load_sensitivity", "crossover", "answers", "remarks", "waits"}
+    assert set(content) == SECTIONS
     assert {frozenset(cell) for cell in content["cells"]} == {frozenset(CELL_KEYS)}
-    assert set(content["cells"][0]["latency_us"]) == {"p50", "mean", "p95"}
+    assert set(content["cells"][0]["latency_us"]) == {"p50", "mean", "p90", "p95", "p99"}
     assert set(content["cells"][0]["latency_us"]["p50"]) == {"value", "low", "high", "n", "note"}
     assert set(content["cells"][0]["outcomes"]) == {str(outcome) for outcome in Outcome}
     assert {frozenset(row) for row in content["load_sensitivity"]} == {frozenset(RATIO_KEYS)}
@@ -81,8 +85,7 @@ def test_summary_does_not_depend_on_the_order_of_trials() -> None:
 
 def test_no_trials_give_an_empty_summary() -> None:
     """Nothing in, nothing out."""
-    sections = ("cells", "speedups", "load_sensitivity", "crossover", "answers", "remarks", "waits")
-    assert as_plain_json([]) == {section: [] for section in sections}
+    assert as_plain_json([]) == {section: [] for section in SECTIONS}
 
 
 def test_one_trial_gives_a_value_and_no_claim() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ from hypothesis import strategies as st
 
 from orchestrator.errors import ImportRefused, UsageError, error_text
 from orchestrator.exchange import as_json, as_line, read_file, read_lines, summary_of, write_file
-from orchestrator.trial import Cell, Finding, Outcome, Severity, Slot, Summary, Trial
-from tests.unit.trial_factory import make_trial
+from orchestrator.trial import Cell, Finding, Outcome, Pass, Severity, Slot, Summary, Trial
+from tests.unit.trial_factory import make_cell, make_trial
 
 LINE: dict[str, Any] = {
     "schema": "devbench.trial",
@@ -396,3 +397,15 @@ class TestSummary:
         """Where there are no samples to compute one from."""
         own = Summary(count=200, median=811.0)
         assert summary_of(make_trial(summary=own)) == own
+
+
+def test_the_pass_of_a_trial_travels_and_an_unknown_one_is_refused() -> None:
+    """Ordinary lines carry none, as before."""
+    cell = make_cell()
+    sustained = replace(make_trial(cell=cell), slot=Slot(cell, 4, 0, purpose=Pass.SUSTAIN))
+    (back,) = read_lines([as_line(sustained)], "file")
+    assert back.slot.purpose is Pass.SUSTAIN
+    assert "pass" not in json.loads(as_line(make_trial(cell=cell)))
+    wrong = json.dumps(json.loads(as_line(sustained)) | {"pass": "sustian"})
+    with pytest.raises(ImportRefused, match='line 1: pass "sustian" is unknown'):
+        list(read_lines([wrong], "file"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -152,7 +153,7 @@ MESSAGES = {
         "[measure]\nwarmup = 3\n",
         "[measure] warmup: is not a key here",
         'did you mean "warmup_runs"? The choices are: blocks, budget, input_seed, inputs, max_ms, min_ms, precision, '
-        "runs, sample_ms, seed, settle_ms, trial_timeout, warmup_min_ms, warmup_runs",
+        "runs, sample_ms, seed, settle_ms, sustain, trial_timeout, warmup_min_ms, warmup_runs",
     ),
     "key of another table": (
         "[sweep]\nblocks = 3\n",
@@ -430,3 +431,23 @@ def test_an_empty_option_is_not_the_same_as_none(said: Overrides) -> None:
     """`--budget "$BUDGET"` with the variable unset must not run without a budget."""
     with pytest.raises(UsageError):
         overridden(said)
+
+
+@pytest.mark.parametrize("text", ["1s", "25h", "soon", ""])
+def test_a_sustained_time_must_be_one(text: str, tmp_path: Path) -> None:
+    """Two seconds to a day, in the file and on the command line."""
+    path = tmp_path / "plan.toml"
+    path.write_text(f'[measure]\nsustain = "{text}"\n', encoding="utf-8")
+    with pytest.raises(SettingsError, match="sustain"):
+        read_plan(path)
+    with pytest.raises(UsageError, match="--sustain"):
+        apply_overrides(Plan(), Overrides(sustain=text), tmp_path)
+
+
+def test_a_sustained_plan_survives_the_store(tmp_path: Path) -> None:
+    """Arms and sessions too: that is how a calibration is resumed."""
+    plan = apply_overrides(Plan(), Overrides(sustain="10m"), tmp_path)
+    assert plan.measure.sustain_s == 600
+    measure = replace(plan.measure, arms=("a", "b"), sessions=3)
+    stored = json.loads(json.dumps(replace(plan, measure=measure).as_json()))
+    assert plan_from_json(stored).measure == measure

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.plan import Measure
-from orchestrator.schedule import LOOKS, Schedule, block_limit, block_slots, is_look
+from orchestrator.schedule import LOOKS, Ration, Schedule, Stop, block_limit, block_slots, is_look
 from orchestrator.trial import Cell, Slot
 from tests.unit.trial_factory import make_cell
 
@@ -260,3 +260,83 @@ class TestGoingOn:
             slots = schedule.next_block(block, lambda cell, at: at, lambda cell, at: cell == calm, given_up)
             blocks_of_calm += calm in {slot.cell for slot in slots}
         assert blocks_of_calm == 12
+
+
+class Purse:
+    """A budget as a tally would tell of it: every block of a cell costs a second."""
+
+    def __init__(self, budget_s: float, widths: dict[Cell, float | None]) -> None:
+        self._budget_s = budget_s
+        self._widths = widths
+
+    def ration(self) -> Ration:
+        count = len(self._widths)
+        return Ration(
+            left_s=lambda block: self._budget_s - count * block,
+            half_width=lambda cell, block: self._widths[cell],
+            block_s=lambda cell, block: 1.0,
+        )
+
+
+def rationed(budget_s: float, widths: dict[Cell, float | None]) -> dict[Cell, int]:
+    """How many blocks each cell gets when none is ever tight."""
+    measure = Measure(blocks_min=8, blocks_max=18)
+    schedule = Schedule(list(widths), measure, 1, Purse(budget_s, widths).ration())
+    blocks: Counter[Cell] = Counter()
+    for block in range(30):
+        slots = schedule.next_block(block, lambda cell, at: at, lambda cell, at: False, lambda cell, at: False)
+        blocks.update(slot.cell for slot in slots)
+    return dict(blocks)
+
+
+class TestBudget:
+    def test_what_is_left_goes_to_the_widest_intervals(self) -> None:
+        """After 8 blocks of three cells 5 s are left: the widest cell gets the four blocks to the next look."""
+        narrow, wide, middle = cells_of(3, 1, 1)
+        blocks = rationed(29.0, {narrow: 0.03, wide: 0.30, middle: 0.10})
+        assert blocks[narrow] == blocks[middle] == 8
+        assert blocks[wide] > 8
+
+    def test_a_cell_whose_interval_nobody_knows_is_the_widest(self) -> None:
+        """Nothing is known of it yet, so that it has most to gain."""
+        known, unknown = cells_of(2, 1, 1)
+        blocks = rationed(21.0, {known: 0.5, unknown: None})
+        assert blocks[known] < blocks[unknown]
+
+    def test_a_budget_that_reaches_changes_nothing(self) -> None:
+        """All cells run to the most blocks."""
+        one, two = cells_of(2, 1, 1)
+        assert rationed(1000.0, {one: 0.1, two: 0.2}) == {one: 18, two: 18}
+
+    def test_the_least_number_of_blocks_is_never_rationed(self) -> None:
+        """A cell without it has no interval; the campaign ends when the money does."""
+        one, two = cells_of(2, 1, 1)
+        assert set(rationed(1.0, {one: 0.1, two: 0.2}).values()) >= {8}
+
+    def test_the_reason_for_stopping_is_known(self) -> None:
+        """Tight, at the most blocks, by the budget, or still going on."""
+        tight, wide, other = cells_of(3, 1, 1)
+        widths: dict[Cell, float | None] = {tight: 0.01, wide: 0.3, other: 0.1}
+        schedule = Schedule(list(widths), Measure(blocks_min=8, blocks_max=12), 1, Purse(28.0, widths).ration())
+        for block in range(9):
+            assert schedule.stop_of(wide) is None
+            schedule.next_block(block, lambda cell, at: at, lambda cell, at: cell == tight, lambda cell, at: False)
+        assert [schedule.stop_of(cell) for cell in (tight, wide, other)] == [Stop.TIGHT, None, Stop.BUDGET]
+        schedule.next_block(12, lambda cell, at: at, lambda cell, at: False, lambda cell, at: False)
+        assert schedule.stop_of(wide) is Stop.MAX_BLOCKS
+
+
+class TestArms:
+    @given(cells=grids, pair=st.integers(0, 20), seed=seeds)
+    @settings(max_examples=30, deadline=None)
+    def test_arms_of_a_cell_are_neighbours_in_either_order(self, cells: list[Cell], pair: int, seed: int) -> None:
+        """Each cell runs as a and as b, back to back; over two blocks each comes first once."""
+        firsts: dict[Cell, list[str | None]] = {}
+        for block in (2 * pair, 2 * pair + 1):
+            slots = block_slots(cells, block=block, seed=seed, arms=("a", "b"))
+            assert len(slots) == 2 * len(cells)
+            for one, other in zip(slots[::2], slots[1::2], strict=True):
+                assert one.cell == other.cell
+                assert {one.arm, other.arm} == {"a", "b"}
+                firsts.setdefault(one.cell, []).append(one.arm)
+        assert all(sorted(arm or "" for arm in first) == ["a", "b"] for first in firsts.values())

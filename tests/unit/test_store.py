@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
+from orchestrator.analysis.noise import Noise
 from orchestrator.content_hash import sha256
 from orchestrator.errors import ImportRefused, RunNotFound, StoreError
 from orchestrator.store import RunRecord, SessionRecord, Store, open_store
 from orchestrator.store.schema import VERSION
-from orchestrator.trial import Cell, Finding, Outcome, Severity, Slot, Summary, Trial
+from orchestrator.trial import Cell, Finding, Outcome, Pass, Severity, Slot, Summary, Trial
 from orchestrator.whole_files import TEMPORARY
 from tests.unit.trial_factory import make_cell, make_trial
 
@@ -227,3 +228,64 @@ def test_the_run_to_go_on_with_is_the_newest_with_work_left(store: Store) -> Non
     assert store.last_resumable().id == "run-a"
     store.set_status("run-a", "finished", NOW)
     assert store.last_resumable().id == "run-b"
+
+
+def test_a_store_of_the_first_version_is_brought_up_to_date(tmp_path: Path) -> None:
+    """Its trials are ordinary ones, its cells stopped for no reason that was noted, and it can keep noise."""
+    cell = make_cell()
+    with_trial = open_store(tmp_path)
+    with_trial.add_run(a_run(), [cell])
+    with_trial.add_trial(a_trial(cell, 0))
+    with_trial.close()
+    engine = sa.create_engine(f"sqlite:///{tmp_path / 'devbench.sqlite'}")
+    with engine.begin() as connection:
+        for statement in (
+            "ALTER TABLE trials DROP COLUMN purpose",
+            "ALTER TABLE cells DROP COLUMN stopped",
+            "DROP TABLE noise",
+            "UPDATE schema_version SET version = 1",
+        ):
+            connection.execute(sa.text(statement))
+    engine.dispose()
+    migrated = open_store(tmp_path)
+    assert [trial.slot.purpose for trial in migrated.trials(a_run().id)] == [Pass.LATENCY]
+    assert migrated.stops(a_run().id) == {}
+    assert migrated.noise() == []
+
+
+def test_why_cells_stopped_is_kept(store: Store) -> None:
+    """Only for the cells it was noted of."""
+    one, two = make_cell(threads=1), make_cell(threads=2)
+    store.add_run(a_run(), [one, two])
+    store.set_stops(a_run().id, {one.id: "tight"})
+    assert store.stops(a_run().id) == {one.id: "tight"}
+
+
+def test_a_sustained_trial_comes_back_as_one(store: Store) -> None:
+    """The mark that keeps it out of ordinary estimates survives."""
+    cell = make_cell()
+    trial = replace(a_trial(cell, 0), slot=Slot(cell, 0, 0, purpose=Pass.SUSTAIN))
+    store.add_run(a_run(), [cell])
+    store.add_trial(trial)
+    assert store.trials(trial.run) == [trial]
+
+
+def test_the_newest_noise_of_each_family_counts(store: Store) -> None:
+    """A second calibration replaces the first where they speak of the same, and a run's own noise is kept once."""
+    first = Noise("pixel8", "any", "p50", 0.01, 0.1, 0.03, 4, 32, 1.5)
+    other = replace(first, family="xnnpack, threads 1, load idle")
+    later = replace(first, block_sd=0.02, session_sd=None)
+    for name, made_at, found in (("run-1", "2026-01-01", [first, other]), ("run-2", "2026-02-01", [later])):
+        store.add_run(a_run(name), [])
+        store.keep_noise(name, made_at, found)
+        store.keep_noise(name, made_at, found)
+    assert sorted(store.noise(), key=lambda noise: noise.family) == [later, other]
+
+
+def test_last_is_not_a_calibration_unless_there_is_nothing_else(store: Store) -> None:
+    """`devbench show` after `devbench calibrate` shows the last run that measured something."""
+    calibration = replace(a_run("run-c", "2026-11-18T03:00:00Z"), plan={"measure": {"arms": ["a", "b"]}})
+    store.add_run(calibration, [])
+    assert store.find_run("last").id == "run-c"
+    store.add_run(a_run("run-m", "2026-11-18T02:00:00Z"), [])
+    assert store.find_run("last").id == "run-m"

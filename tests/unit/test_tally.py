@@ -136,3 +136,23 @@ class TestTime:
         assert made.slots_left([CELL]) == (5, pytest.approx(5.0))
         assert tally(*[M] * 9).slots_left([CELL]) == (0, 0.0)
         assert tally(F, F).slots_left([CELL]) == (0, 0.0)
+
+
+class TestArms:
+    def test_a_cell_counts_as_its_poorer_arm(self) -> None:
+        """Two arms: a block is complete when both are."""
+        made = Tally(Measure(blocks_min=2, blocks_max=2, arms=("a", "b")))
+        for block, arm in ((0, "a"), (0, "b"), (1, "a")):
+            made.add(make_trial(cell=CELL, block=block, arm=arm))
+        assert made.measured_before(CELL, 2) == 1
+        assert not made.is_complete(CELL)
+        assert list(made.missing(CELL)) == [Slot(CELL, 1, 0, "b")]
+        assert made.slots_left([CELL]) == (2, pytest.approx(2.0))
+
+
+class TestReplay:
+    def test_what_was_spent_before_a_block_does_not_depend_on_later_ones(self) -> None:
+        """A budget is shared out the same way when a run is resumed."""
+        made = tally(*[M] * 6)
+        assert made.used_before_s(4) == pytest.approx(4.0)
+        assert made.used_s == pytest.approx(6.0)

@@ -51,12 +51,13 @@ def make_trial(
     summary: Summary | None = None,
     metrics: Mapping[str, Any] | None = None,
 ) -> Trial:
-    """A trial of log-normal samples about a median. Without `rng` they are evenly spread, never random.
+    """A trial of log-normal samples about a median. Without `rng` they are evenly spread, in no order in time.
 
     A `summary` replaces the samples, as a tool that prints none would do.
     """
     slot = Slot(cell or make_cell(), block, position, arm)
-    noise = np.linspace(-1.0, 1.0, samples) if rng is None else rng.normal(size=samples)
+    even = np.linspace(-1.0, 1.0, samples)[np.argsort(np.arange(samples) * 0.618034 % 1)]
+    noise = even if rng is None else rng.normal(size=samples)
     drawn = summary is None and outcome in {Outcome.MEASURED, Outcome.REJECTED}
     return Trial(
         run=run,
