@@ -2,7 +2,8 @@
 
 The sum is that of Student's t, whose noncentral distribution is known, at the level that `compare` gives to p50 of a
 single cell, and with as many blocks as its test is worth: it flips signs and throws wild blocks away, and pays for that
-with a part of the blocks when noise is normal. What it is worth was found by simulation (2000 comparisons for each size).
+with a part of the blocks when noise is normal. What it is worth was found by simulation, with 2000 comparisons for each
+size.
 """
 
 from __future__ import annotations
