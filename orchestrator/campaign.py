@@ -6,23 +6,27 @@ import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import tenacity
 
 from orchestrator import registry
 from orchestrator.clock import SYSTEM, Deadline, timestamp
-from orchestrator.conductor import Conductor, runner_trouble
+from orchestrator.conductor import Conductor, Kept, runner_trouble
 from orchestrator.content_hash import sha256
 from orchestrator.cool_down import Pace
 from orchestrator.device_lock import device_lock
 from orchestrator.errors import DevbenchError, Interrupted, StoreError, during
 from orchestrator.fleet import Device
 from orchestrator.grid import unsupported
-from orchestrator.platforms.base import Facts
+from orchestrator.observing import DeviceResult as DeviceResult
+from orchestrator.observing import Observer as Observer
+from orchestrator.observing import Progress as Progress
+from orchestrator.op_profile import ProfilePass
 from orchestrator.prepare import Prepared, keep_files, runner_files
+from orchestrator.profile_pass import ProfileWork
 from orchestrator.schedule import Schedule
 from orchestrator.store import SessionRecord, Store
 from orchestrator.tally import Tally
@@ -33,46 +37,6 @@ T = TypeVar("T")
 _TRIES = 4
 _FIRST_WAIT_S = 1.0
 _LONGEST_WAIT_S = 20.0
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far one device is: trials made, and what is missing until every cell has its least number of trials."""
-
-    block: int
-    done: int
-    missing: int
-    left_s: float
-
-
-class Observer(Protocol):
-    """Is told what happens; called from the devices' threads, one call at a time."""
-
-    def device_ready(
-        self, device: str, facts: Facts, findings: Sequence[Finding], skipped: Sequence[Trial]
-    ) -> None: ...
-
-    def trial_started(self, slot: Slot, progress: Progress) -> None: ...
-
-    def waiting(self, slot: Slot, reason: str) -> None: ...
-
-    def trial_done(self, trial: Trial, progress: Progress) -> None: ...
-
-    def trouble(self, device: str, error: DevbenchError) -> None: ...
-
-    def device_ended(self, device: str, ending: str) -> None: ...
-
-
-@dataclass
-class DeviceResult:
-    """How the work on one device ended."""
-
-    device: str
-    ending: str = "not started"
-    error: DevbenchError | None = None
-    incomplete: list[Cell] = field(default_factory=list)
-    measured: int = 0
-    began: bool = False
 
 
 def measure(
@@ -143,6 +107,7 @@ class _DeviceWork:
         self._conductor: Conductor | None = None
         self._pace = Pace()
         self._runner_files: dict[str, Mapping[str, Path]] = {}
+        self._runner_facts: dict[str, Mapping[str, Any]] = {}
         self._has_session = False
 
     def run(self) -> None:
@@ -173,7 +138,10 @@ class _DeviceWork:
                 with during(f"getting {self.device.name} ready"):
                     conductor = self._persist(self._open)
                 self._begin_session(conductor)
-                self.result.ending = self._work_through()
+                collect = self._shared.prepared.plan.collect
+                self.result.ending = self._work_through() if collect.latency else "done"
+                if collect.profile:
+                    self._profile()
                 self._make_room()
                 self._end_session(self.result.ending)
             except StoreError:
@@ -201,7 +169,7 @@ class _DeviceWork:
             pace=self._pace,
         )
         for name, files in self._runner_files.items():
-            self._conductor.use_runner(name, files)
+            self._conductor.use_runner(name, files, self._runner_facts.get(name))
         return self._conductor
 
     def _lock(self, identity: str) -> AbstractContextManager[None]:
@@ -258,11 +226,13 @@ class _DeviceWork:
             conductor.use_runner(name, files)
             facts, error = conductor.runner_facts(name)
             if error is None:
+                self._runner_facts[name] = facts
                 return {**facts, "files": {role: sha256(path) for role, path in files.items()}}
             raise runner_trouble(self.device, error)
 
     def _sort_out(self, conductor: Conductor, cells: Sequence[Cell]) -> tuple[list[Cell], list[Trial]]:
         runnable, skipped = [], []
+        files, troubles = self._shared.prepared.inventory.files(), dict[str, str | None]()
         for cell in cells:
             reason = unsupported(
                 cell,
@@ -270,7 +240,12 @@ class _DeviceWork:
                 facts=conductor.facts,
                 platform=conductor.platform,
                 runner=registry.runner(cell.runner),
+                delegate=files.delegate(cell.delegate),
+                runner_facts=self._runner_facts.get(cell.runner),
             )
+            if reason is None and cell.delegate not in troubles:
+                troubles[cell.delegate] = conductor.delegate_trouble(cell.delegate)
+            reason = reason or troubles.get(cell.delegate)
             if reason is None:
                 runnable.append(cell)
             else:
@@ -286,7 +261,8 @@ class _DeviceWork:
         if not self._has_session:
             self._add_session({}, ())
         self.result.measured = self._tally.measured
-        self.result.incomplete = [cell for cell in self._cells if not self._tally.is_complete(cell)]
+        if self._shared.prepared.plan.collect.latency:
+            self.result.incomplete = [cell for cell in self._cells if not self._tally.is_complete(cell)]
         blocks = range(self._shared.prepared.plan.measure.blocks_min)
         missing = [
             self._unmeasured(slot, Outcome.NOT_RUN, self._tally.given_up(slot.cell) or ending)
@@ -303,7 +279,7 @@ class _DeviceWork:
         """Block after block until everything has been measured enough; gives the reason for ending."""
         plan, tally = self._shared.prepared.plan, self._tally
         schedule = Schedule(self._cells, plan.measure, self._shared.prepared.record.seed)
-        budget = Deadline.after(plan.measure.budget_s - tally.used_s) if plan.measure.budget_s else None
+        budget = self._budget()
         block = 0
         while slots := schedule.next_block(block, tally.measured_before, tally.is_tight, tally.is_given_up_before):
             for slot in slots:
@@ -314,6 +290,32 @@ class _DeviceWork:
                 self._do(slot)
             block += 1
         return "done"
+
+    def _budget(self) -> Deadline | None:
+        budget_s = self._shared.prepared.plan.measure.budget_s
+        return Deadline.after(max(0.0, budget_s - self._tally.used_s)) if budget_s else None
+
+    def _profile(self) -> None:
+        """The cells once more with their operators timed, when all latencies are in."""
+
+        def attempt(action: Callable[[Conductor], tuple[ProfilePass, Kept]]) -> tuple[ProfilePass, Kept]:
+            return self._persist(lambda: action(self._conductor or self._open()))
+
+        def told(passed: ProfilePass) -> None:
+            self.result.profiled += passed.outcome == Outcome.MEASURED
+            self._tell(lambda observer: observer.profiled(passed))
+
+        work = ProfileWork(
+            run=self._run_id,
+            session=self._session,
+            store=self._shared.store,
+            runner_facts=self._runner_facts,
+            attempt=attempt,
+            stopped=self._shared.stop.is_set,
+            told=told,
+            budget=self._budget(),
+        )
+        self.result.unprofiled = work.profile_cells(self._cells)
 
     def _do(self, slot: Slot) -> None:
         before = self._progress(slot.block)
@@ -333,14 +335,14 @@ class _DeviceWork:
 
     def _try(self, slot: Slot) -> Trial:
         conductor = self._conductor or self._open()
-        trial, transcript = conductor.conduct(
+        trial, kept = conductor.conduct(
             slot,
             run=self._run_id,
             session=self._session,
             stopped=self._shared.stop.is_set,
             waiting=lambda reason: self._tell(lambda observer: observer.waiting(slot, reason)),
         )
-        return self._keep(trial, transcript)
+        return self._keep(trial, kept)
 
     def _persist(self, action: Callable[[], T]) -> T:
         """Do it, again after a while where the kind of error gives hope, and let go of the device in between."""
@@ -379,8 +381,13 @@ class _DeviceWork:
     def _report_trouble(self, error: DevbenchError) -> None:
         self._tell(lambda observer: observer.trouble(self.device.name, error))
 
-    def _keep(self, trial: Trial, transcript: bytes) -> Trial:
-        name = f"{self.device.name}-b{trial.slot.block:03d}-p{trial.slot.position:03d}-{trial.cell.id}"
-        kept = replace(trial, log=self._shared.store.keep_log(name, self._run_id, transcript))
-        self._shared.store.add_trial(kept)
-        return kept
+    def _keep(self, trial: Trial, kept: Kept) -> Trial:
+        store, name = self._shared.store, f"{self.device.name}-b{trial.slot.block:03d}"
+        log = store.keep_log(f"{name}-p{trial.slot.position:03d}-{trial.cell.id}", self._run_id, kept.transcript)
+        files = {
+            role: store.keep_artifact(f"{self.device.name}-{trial.cell.id}-{role}", self._run_id, content)
+            for role, content in kept.outputs.items()
+        }
+        whole = replace(trial, log=log, evidence={**trial.evidence, "artifacts": files})
+        store.add_trial(whole)
+        return whole

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from device_agents import agent_binary
@@ -28,10 +30,10 @@ class Deployment:
         self._storage = Storage(transport, workdir)
         self.agent = self._deploy_agent(platform)
 
-    def _target(self, source: Path) -> str:
+    def _target(self, source: Path, folder: str | None = None) -> str:
         """`blobs/SHA256/name`; the name is for people, so hostile characters in it are dropped."""
         name = re.sub(r"[^A-Za-z0-9._-]+", "_", source.name).strip("_") or "file"
-        return str(self._workdir / "blobs" / sha256(source) / name[-80:])
+        return str(self._workdir / "blobs" / (folder or sha256(source)) / name[-80:])
 
     def _deploy_agent(self, platform: Platform) -> Agent:
         answer = self._transport.run(list(platform.machine_command), deadline=Deadline.after(_COMMAND_S))
@@ -74,7 +76,16 @@ class Deployment:
 
     def ensure(self, source: Path, *, executable: bool = False) -> str:
         """Where `source` is on the device, pushed if its content is not there yet, its hash read back."""
-        target = self._target(source)
+        return self._ensure(source, self._target(source), executable=executable)
+
+    def ensure_together(self, sources: Sequence[Path]) -> tuple[str, ...]:
+        """Where the files are on the device, all in one folder, so that libraries find each other. The folder is known
+        by the content of them all."""
+        content = "\n".join(sorted(f"{source.name} {sha256(source)}" for source in sources))
+        folder = hashlib.sha256(content.encode()).hexdigest()
+        return tuple(self._ensure(source, self._target(source, folder), executable=False) for source in sources)
+
+    def _ensure(self, source: Path, target: str, *, executable: bool) -> str:
         expected = sha256(source)
         if self._verified.get(target) == expected:
             return target

@@ -9,10 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from orchestrator.delegate_tables import check_delegate, read_delegates, read_required_share
+from orchestrator.delegates import BUILT_IN, Delegate, parts_of, with_cache
 from orchestrator.errors import UsageError
 from orchestrator.load import parse_load
-from orchestrator.settings import Table, duration_s, fraction, read_toml, suggestion
-from orchestrator.trial import DELEGATES
+from orchestrator.settings import Table, duration_s, fraction, read_toml
 
 THREADS_MAX = 1024
 RUNS_MAX = 200_000
@@ -72,6 +73,8 @@ class Conditions:
     canary: str = "auto"
     canary_slack: float = 0.1
     cool_down_max_s: float = 120.0
+    delegated_share_min: float = 0.0
+    """The share of nodes the delegate must take: 0 is any but none, 1 is all."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,7 @@ class Collect:
 
     profile: bool = False
     trace: bool = False
+    latency: bool = True
 
 
 @dataclass(frozen=True)
@@ -92,12 +96,23 @@ class Plan:
     collect: Collect = Collect()
     folder: Path = Path()
     """Where relative model paths start."""
+    own_delegates: tuple[Delegate, ...] = ()
+
+    @property
+    def delegates(self) -> Mapping[str, Delegate]:
+        """Every delegate that a cell of this plan may name."""
+        return {**BUILT_IN, **{delegate.name: delegate for delegate in self.own_delegates}}
+
+    def delegate(self, word: str) -> Delegate:
+        """The delegate behind `gpu`, `gpu+warm` or the label of a cell of this plan."""
+        name, cache = parts_of(word)
+        return with_cache(self.delegates[name], cache)
 
     def as_json(self) -> dict[str, Any]:
         return {
             part: {item.name: getattr(getattr(self, part), item.name) for item in fields(getattr(self, part))}
             for part in ("sweep", "measure", "conditions", "collect")
-        } | {"folder": str(self.folder)}
+        } | {"folder": str(self.folder), "delegates": [delegate.as_json() for delegate in self.own_delegates]}
 
 
 def plan_from_json(content: Mapping[str, Any]) -> Plan:
@@ -112,6 +127,7 @@ def plan_from_json(content: Mapping[str, Any]) -> Plan:
         conditions=part(Conditions, content["conditions"]),
         collect=part(Collect, content["collect"]),
         folder=Path(content["folder"]),
+        own_delegates=tuple(Delegate.from_json(item) for item in content.get("delegates") or ()),
     )
 
 
@@ -120,24 +136,37 @@ def read_plan(path: Path) -> Plan:
     root = read_toml(path)
     sweep, measure = root.table("sweep"), root.table("measure")
     conditions, collect = root.table("conditions"), root.table("collect")
+    own_delegates = read_delegates(root)
     plan = Plan(
-        sweep=_read_sweep(sweep),
+        sweep=_read_sweep(sweep, (*BUILT_IN, *(delegate.name for delegate in own_delegates))),
         measure=_read_measure(measure),
         conditions=_read_conditions(conditions),
-        collect=Collect(profile=collect.boolean("profile", False), trace=collect.boolean("trace", False)),
+        collect=_read_collect(collect),
         folder=path.parent,
+        own_delegates=own_delegates,
     )
     for table in (sweep, measure, conditions, collect, root):
         table.finish()
     return plan
 
 
-def _read_sweep(table: Table) -> Sweep:
+def _read_collect(table: Table) -> Collect:
+    collect = Collect(
+        profile=table.boolean("profile", False),
+        trace=table.boolean("trace", False),
+        latency=table.boolean("latency", True),
+    )
+    if collect == Collect(latency=False):
+        raise table.error("latency", "is false, and nothing else is collected", "add profile = true, or remove it")
+    return collect
+
+
+def _read_sweep(table: Table, delegates: Sequence[str]) -> Sweep:
     default = Sweep()
     return Sweep(
         models=_checked(table, "models", default.models, str),
         runners=_checked(table, "runners", default.runners, check_runner),
-        delegates=_checked(table, "delegates", default.delegates, check_delegate),
+        delegates=_checked(table, "delegates", default.delegates, partial(check_delegate, known=delegates)),
         threads=_read_threads(table),
         affinity=_checked(table, "affinity", default.affinity, check_affinity),
         loads=None if _is_auto(table, "loads") else _checked(table, "loads", (), parse_load),
@@ -183,12 +212,6 @@ def check_threads(count: int) -> int:
     if not 1 <= count <= THREADS_MAX:
         raise ValueError(f"{count} threads: use 1 to {THREADS_MAX}")
     return count
-
-
-def check_delegate(name: str) -> str:
-    if name not in DELEGATES:
-        raise ValueError(f'"{name}" is no delegate: {suggestion(name, DELEGATES)}')
-    return name
 
 
 def check_affinity(text: str) -> str:
@@ -268,6 +291,7 @@ def _read_conditions(table: Table) -> Conditions:
         canary=table.choice("canary", CANARY, default.canary),
         canary_slack=table.fraction("canary_slack") or default.canary_slack,
         cool_down_max_s=table.duration_s("cool_down_max") or default.cool_down_max_s,
+        delegated_share_min=read_required_share(table),
     )
 
 
@@ -287,26 +311,31 @@ class Overrides:
     seed: int | None = None
     profile: bool = False
     trace: bool = False
+    only_profile: bool = False
 
 
 def apply_overrides(plan: Plan, said: Overrides, folder: Path) -> Plan:
     """The plan with what the command line says; relative models of the command line start at `folder`."""
     return replace(
         plan,
-        sweep=replace(plan.sweep, **_sweep_overrides(said, folder)),
+        sweep=replace(plan.sweep, **_sweep_overrides(said, folder, tuple(plan.delegates))),
         measure=replace(plan.measure, **_measure_overrides(said)),
-        collect=Collect(plan.collect.profile or said.profile, plan.collect.trace or said.trace),
+        collect=Collect(
+            profile=plan.collect.profile or said.profile,
+            trace=plan.collect.trace or said.trace,
+            latency=plan.collect.latency and not said.only_profile,
+        ),
     )
 
 
-def _sweep_overrides(said: Overrides, folder: Path) -> dict[str, Any]:
+def _sweep_overrides(said: Overrides, folder: Path, delegates: Sequence[str]) -> dict[str, Any]:
     sweep: dict[str, Any] = {}
     if said.models:
         sweep["models"] = tuple(str(folder / model) for model in said.models)
     if said.runner is not None:
         sweep["runners"] = _listed("--runner", said.runner, check_runner)
     if said.delegates is not None:
-        sweep["delegates"] = _listed("--delegate", said.delegates, check_delegate)
+        sweep["delegates"] = _listed("--delegate", said.delegates, partial(check_delegate, known=delegates))
     if said.threads is not None:
         sweep["threads"] = None if said.threads == "auto" else _listed("--threads", said.threads, _thread_word)
     if said.affinity is not None:

@@ -34,6 +34,9 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "orchestrator",
         "orchestrator.errors",
         "orchestrator.clock",
+        "orchestrator.delegate_tables",
+        "orchestrator.delegates",
+        "orchestrator.op_profile",
         "orchestrator.settings",
         "orchestrator.fleet",
         "orchestrator.plan",
@@ -58,6 +61,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "orchestrator.telemetry",
         "orchestrator.evidence",
         "orchestrator.evidence_conditions",
+        "orchestrator.evidence_delegates",
         "orchestrator.evidence_terms",
         "orchestrator.analysis",
         "orchestrator.evidence_words",
@@ -66,16 +70,21 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "orchestrator.runners.litert_runner",
         "orchestrator.runners.benchmark_model",
         "orchestrator.runners.benchmark_model_apk",
+        "orchestrator.runners.benchmark_model_delegates",
         "orchestrator.runners.benchmark_model_errors",
         "orchestrator.runners.benchmark_model_evidence",
+        "orchestrator.runners.benchmark_model_files",
         "orchestrator.runners.benchmark_model_fingerprint",
         "orchestrator.runners.benchmark_model_flags",
         "orchestrator.runners.benchmark_model_output",
+        "orchestrator.runners.benchmark_model_profile",
+        "orchestrator.runners.benchmark_model_protos",
         "orchestrator.platforms.linux",
     ),
     "hands": (
         "orchestrator.transports.local",
         "orchestrator.agent",
+        "orchestrator.delegate_files",
         "orchestrator.deploy",
         "orchestrator.device_lock",
         "orchestrator.device_storage",
@@ -84,6 +93,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "orchestrator.model_files",
         "orchestrator.exchange",
         "orchestrator.starter_files",
+        "orchestrator.trial_files",
         "orchestrator.registry",
         "orchestrator.binaries",
         "orchestrator.binary_lock",
@@ -95,10 +105,13 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "conduct": (
         "orchestrator.cool_down",
+        "orchestrator.arrange",
         "orchestrator.conductor",
         "orchestrator.campaign",
+        "orchestrator.observing",
         "orchestrator.prepare",
         "orchestrator.preview",
+        "orchestrator.profile_pass",
         "orchestrator.doctor",
     ),
     "reports": ("orchestrator.reports",),
@@ -116,6 +129,7 @@ HARNESS_ALLOWANCES: dict[str, dict[str, str]] = {
         "device_agents": "the driver's file, to be pushed",
         "orchestrator.binaries": "the cache in which its APK is found, as benchmark_model's builds are",
         "orchestrator.runners.benchmark_model": "the protocol of that cache",
+        "orchestrator.runners.benchmark_model_delegates": "the app has the delegates of the tool",
         "orchestrator.runners.benchmark_model_flags": "the app takes the tool's own flags",
     },
     "android_harness.benchmark_app_output": {
@@ -185,7 +199,17 @@ LENGTH_WAIVERS = {
 TOO_LONG: dict[str, str] = {}
 """Modules past the limit today: expected failures."""
 
-HEAVY = ("numpy", "sqlalchemy", "rich", "ai_edge_litert", "scipy", "tensorflow", "paramiko", "adbutils")
+HEAVY = (
+    "numpy",
+    "sqlalchemy",
+    "rich",
+    "ai_edge_litert",
+    "scipy",
+    "tensorflow",
+    "paramiko",
+    "adbutils",
+    "google.protobuf",
+)
 
 
 # Reading the source

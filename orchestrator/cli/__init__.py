@@ -12,7 +12,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from orchestrator.cli import binaries, devices, measure, results
+from orchestrator.cli import binaries, devices, measure, profiles, results
 from orchestrator.errors import DevbenchError, HostError, Interrupted, error_text
 
 _BUG = 70
@@ -31,6 +31,7 @@ app.command()(devices.init)
 app.command()(devices.devices)
 app.command()(devices.doctor)
 app.command()(measure.run)
+app.command()(profiles.profile)
 app.command()(results.show)
 app.command(name="export")(results.export_trials)
 app.command(name="import")(results.import_trials)

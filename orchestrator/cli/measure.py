@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
@@ -86,19 +86,21 @@ def run(
         with opened_store(store, create=False) as opened:
             from orchestrator.prepare import prepare_resume
 
-            _measure(prepare_resume(opened, resume), opened, as_json=as_json, quiet=quiet, resumed=True)
+            prepared = prepare_resume(opened, resume)
+            measure_and_show(prepared, opened, show_stored, as_json=as_json, quiet=quiet, resumed=True)
         return
     from orchestrator.prepare import prepare
 
-    prepared = prepare(_plan(plan, said), chosen_devices(fleet, device, tag))
+    prepared = prepare(planned(plan, said), chosen_devices(fleet, device, tag))
     if dry_run:
         _dry_run(prepared, store, as_json=as_json)
         return
     with opened_store(store, create=True) as opened:
-        _measure(prepared, opened, as_json=as_json, quiet=quiet, resumed=False)
+        measure_and_show(prepared, opened, show_stored, as_json=as_json, quiet=quiet)
 
 
-def _plan(path: Path | None, said: Any) -> Plan:
+def planned(path: Path | None, said: Any) -> Plan:
+    """The plan of a file, or of none, with what the command line says."""
     from orchestrator.plan import Plan, apply_overrides, read_plan
 
     return apply_overrides(read_plan(path) if path else Plan(folder=Path.cwd()), said, Path.cwd())
@@ -124,7 +126,16 @@ def _dry_run(prepared: Prepared, store: str, *, as_json: bool) -> None:
     show_dry_run(console_for(sys.stdout), seen)
 
 
-def _measure(prepared: Prepared, store: Store, *, as_json: bool, quiet: bool, resumed: bool) -> None:
+class Show(Protocol):
+    """Prints what a run has brought."""
+
+    def __call__(self, store: Store, record: RunRecord, *, as_json: bool) -> None: ...
+
+
+def measure_and_show(
+    prepared: Prepared, store: Store, show: Show, *, as_json: bool, quiet: bool, resumed: bool = False
+) -> None:
+    """Measure, print what came of it, and end with the exit code that says so."""
     from orchestrator.campaign import measure
     from orchestrator.grid import never_measured
 
@@ -136,7 +147,7 @@ def _measure(prepared: Prepared, store: Store, *, as_json: bool, quiet: bool, re
         results = measure(prepared, store, observer, stop, resumed=resumed)
     record = store.find_run(prepared.record.id)
     with _closed_output_forgiven():
-        show_stored(store, record, as_json=as_json)
+        show(store, record, as_json=as_json)
         sys.stdout.flush()
     sys.exit(_verdict(record, results, never_measured(store.trials(record.id))))
 
@@ -202,9 +213,10 @@ def _verdict(record: RunRecord, results: Sequence[DeviceResult], never: Sequence
     if any(isinstance(error, Interrupted) for error in errors):
         _say(f"interrupted; `devbench run --resume {record.id}` goes on")
         return Interrupted.exit_code
-    if errors and not any(result.measured for result in results):
+    if errors and not any(result.measured or result.profiled for result in results):
         return errors[0].exit_code
-    if not any(result.measured for result in results):
+    unprofiled = _say_unprofiled(record, results)
+    if not any(result.measured or result.profiled for result in results):
         _say("nothing was measured; the reasons are above and in `devbench show`")
         return _PARTLY_MEASURED
     incomplete = [cell for result in results for cell in result.incomplete]
@@ -213,4 +225,15 @@ def _verdict(record: RunRecord, results: Sequence[DeviceResult], never: Sequence
         return _PARTLY_MEASURED
     for setting in never:
         _say(f"asked for, but measured on no device: {setting}")
-    return _PARTLY_MEASURED if never else 0
+    return _PARTLY_MEASURED if never or unprofiled else 0
+
+
+def _say_unprofiled(record: RunRecord, results: Sequence[DeviceResult]) -> bool:
+    """Which profiles are missing, and why; whether any is."""
+    if any(result.profiled for result in results):
+        _say(f"operator profiles: `devbench show {record.id} --ops`")
+    missing = [passed for result in results for passed in result.unprofiled]
+    for reason in dict.fromkeys(passed.reason for passed in missing):
+        count = sum(passed.reason == reason for passed in missing)
+        _say(f"{count} cells have no whole operator profile: {reason}")
+    return bool(missing)

@@ -23,7 +23,7 @@ from orchestrator.plan import (
 
 FOLDER = Path("/lab")
 LOAD_FORMS = "the forms are idle, cpu:N@P (N threads at P percent), mem:N, app, model:FILE"
-DELEGATE_CHOICES = "cpu, xnnpack, gpu, nnapi, hexagon, coreml, external, stable, npu"
+DELEGATE_CHOICES = "cpu, xnnpack, gpu, nnapi, hexagon, coreml, external, stable, npu, edgetpu, vx, ethosu, qnn, armnn"
 
 
 @pytest.fixture(autouse=True)
@@ -146,7 +146,7 @@ MESSAGES = {
     "unknown table": (
         "[swep]\n",
         "swep: is not a key here",
-        'did you mean "sweep"? The choices are: collect, conditions, measure, sweep',
+        'did you mean "sweep"? The choices are: collect, conditions, delegate, measure, sweep',
     ),
     "unknown key": (
         "[measure]\nwarmup = 3\n",
