@@ -67,6 +67,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "orchestrator.evidence_words",
         "orchestrator.runners.litert_lines",
         "orchestrator.runners.litert_native",
+        "orchestrator.runners.litert_profile",
         "orchestrator.runners.litert_runner",
         "orchestrator.runners.benchmark_model",
         "orchestrator.runners.benchmark_model_apk",

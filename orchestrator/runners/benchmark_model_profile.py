@@ -21,6 +21,7 @@ _NUMBER = re.compile(r"\d{1,18}(?:\.\d{1,18})?(?:e[+-]?\d{1,3})?")
 _PREFIX = re.compile(r"(?:(?:INFO|WARN|WARNING|ERROR|VERBOSE): )?(?:\[[\w./-]{1,200}:\d{1,6}\] )?")
 _BANNER = re.compile(r"=+ ([A-Z][\w ]{1,60}) =+")
 _SUBGRAPH = re.compile(r"(?:Primary graph|Subgraph) \((?:index: (\d{1,6}), )?name: .*\) profile:")
+_BRACKETED = re.compile(r"\[([^\]]{1,40})\]")
 _EXECUTED = re.compile(r"Number of nodes executed: (\d{1,9})")
 _TIMINGS = re.compile(r"Timings \(microseconds\): count=(\d{1,18})(?:.* avg=(\S+)| curr=(\d{1,18}))?.*")
 _OPAQUE = re.compile(r"[A-Z]\w*Delegate\w*|DELEGATE")
@@ -132,14 +133,15 @@ class _Tables:
     is_inner: bool = False
     columns: tuple[str, ...] = ()
     """Of the table under way; empty between tables."""
-    is_csv: bool = False
+    form: str = "tabs"
+    """What divides its columns: tabs, commas, or spaces, as in the CompiledModel program, whose counts are over all
+    inferences."""
     awaits_header: bool = False
     rows: dict[str, list[OpCost]] = field(default_factory=lambda: {"init": [], "ops": [], "inner": []})
     executed: dict[str, int] = field(default_factory=dict)
     """How many rows there must be, by the tables' own count."""
     runs: int | None = None
     total_us: float | None = None
-    has_csv: bool = False
 
     @property
     def place(self) -> str:
@@ -158,8 +160,10 @@ def _read_tables(lines: Iterable[bytes]) -> OpProfile | None:
     )
     if "ops" not in tables.executed:
         problem = "it breaks off before its end"
+    if tables.form == "spaces":
+        _count_by_inference(tables)
     return OpProfile(
-        "csv" if tables.has_csv else "text",
+        "csv" if tables.form == "commas" else "text",
         ops=tuple(tables.rows["ops"]),
         inner=tuple(tables.rows["inner"]),
         init=tuple(tables.rows["init"]),
@@ -206,20 +210,22 @@ def _take_between(tables: _Tables, text: str) -> None:
 
 def _take_header(tables: _Tables, text: str) -> None:
     tables.awaits_header = False
-    is_csv = text.startswith("node type,")
-    words = text.split(",") if is_csv else text.split("\t")
+    form = "commas" if text.startswith("node type,") else "tabs" if "\t" in text else "spaces"
+    words = {"commas": text.split(","), "tabs": text.split("\t"), "spaces": _BRACKETED.findall(text)}[form]
     names = tuple(word.strip().strip("[]").lower().replace("_", " ") for word in words if word.strip())
     if names[:1] == ("node type",) and names[-1:] == ("name",) and {"avg ms", "times called"} <= set(names):
-        tables.columns, tables.is_csv = names, is_csv
-        tables.has_csv = tables.has_csv or is_csv
+        tables.columns, tables.form = names, form
 
 
 def _take_row(tables: _Tables, text: str) -> None:
-    """The type may hold commas, and in CSV a name holds tabs for them: so the one is taken from the right, and the
-    other from the left."""
+    """The type may hold commas and spaces, and in CSV a name holds tabs for commas: so rows of these are taken from the
+    right, and those with tabs from the left."""
     columns = tables.columns
     more = len(columns) - 1
-    parts = text.rsplit(", ", more) if tables.is_csv else text.lstrip("\t").split("\t", more)
+    if tables.form == "tabs":
+        parts = text.lstrip("\t").split("\t", more)
+    else:
+        parts = text.rsplit(", " if tables.form == "commas" else None, more)
     rows = tables.rows[tables.place]
     if len(parts) != len(columns) or len(rows) >= _ROWS_MAX:
         return
@@ -228,11 +234,21 @@ def _take_row(tables: _Tables, text: str) -> None:
     avg_ms, calls = numbers["avg ms"], numbers["times called"]
     if avg_ms is None or calls is None or None in numbers.values() or not named["node type"]:
         return
-    name = named["name"].replace("\t", ",") if tables.is_csv else named["name"]
+    kind, name = named["node type"], named["name"]
+    if tables.form == "commas":
+        name = name.replace("\t", ",")
+    elif tables.form == "spaces":  # `[Delegate]:3` says nothing that the type does not, but for the number
+        name, kind = f"{kind}:{name.rpartition(':')[2]}", kind.removeprefix("Delegate/")
     time_us = round(1000.0 * avg_ms * max(1.0, calls), 6)
-    rows.append(
-        OpCost(name, named["node type"], time_us, max(1.0, calls), tables.subgraph, memory_kb=numbers.get("mem kb"))
-    )
+    rows.append(OpCost(name, kind, time_us, max(1.0, calls), tables.subgraph, memory_kb=numbers.get("mem kb")))
+
+
+def _count_by_inference(tables: _Tables) -> None:
+    """Most operators run once an inference, so that the least count is how many there were."""
+    rows = tables.rows["ops"]
+    runs = min((row.calls for row in rows), default=0.0)
+    tables.runs, tables.total_us = int(runs) or None, tables.total_us / runs if runs and tables.total_us else None
+    tables.rows["ops"] = [replace(row, calls=row.calls / runs, time_us=round(row.time_us / runs, 6)) for row in rows]
 
 
 def _number(text: str) -> float | None:
