@@ -38,21 +38,23 @@ def read_delegates(root: Table, platforms: Sequence[str] = ("android", "ios", "l
     """The user's own delegates, in their order."""
     found: dict[str, Delegate] = {}
     for table in root.tables("delegate"):
-        delegate = _read_one(table, platforms)
-        if delegate.name in found or delegate.name in BUILT_IN:
-            problem = "is built in" if delegate.name in BUILT_IN else "is defined twice"
-            raise table.error("name", f'"{delegate.name}" {problem}', "give your delegate another name")
-        found[delegate.name] = delegate
+        name = _read_name(table)
+        if name in found or name in BUILT_IN:
+            problem = "is built in" if name in BUILT_IN else "is defined twice"
+            raise table.error("name", f'"{name}" {problem}', "give your delegate another name")
+        found[name] = _read_one(table, name, platforms)
     return tuple(found.values())
 
 
-def _read_one(table: Table, platforms: Sequence[str]) -> Delegate:
-    name = table.text("name")
+def _read_name(table: Table) -> str:
     try:
-        check_name(name)
+        return check_name(table.text("name"))
     except ValueError as error:
         problem, _, remedy = str(error).partition(": ")
         raise table.error("name", problem, remedy) from error
+
+
+def _read_one(table: Table, name: str, platforms: Sequence[str]) -> Delegate:
     below = BUILT_IN[table.choice("base", tuple(BUILT_IN), "external")]
     path = table.optional_text("path")
     if path is not None and not path.startswith("/"):

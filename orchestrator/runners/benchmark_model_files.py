@@ -16,7 +16,7 @@ _WHOLE = ("min", "max", "median", "p5", "p95", "std")
 
 
 def with_files(reading: Reading, outputs: Mapping[str, bytes]) -> Reading:
-    """The reading with what the files say. A file that contradicts the text spoils both."""
+    """The reading with what the files say. A file that contradicts the text is told, and the trial rejected for it."""
     observed: dict[str, Any] = dict(reading.observed)
     if "runtime" in outputs:
         runtime = read_runtime(outputs["runtime"])
@@ -33,7 +33,7 @@ def with_files(reading: Reading, outputs: Mapping[str, bytes]) -> Reading:
     summary = summary_of(result)
     if reading.summary and summary and not _agree(reading.summary, summary):
         observed["result_file"] = "contradicts the printed summary"
-        return replace(reading, summary=None, observed=observed)
+        return replace(reading, observed=observed)
     observed["result_file"] = "agrees" if reading.summary and summary else "alone" if summary else "without a summary"
     if summary and "count" not in observed:
         observed["count"] = summary.count
