@@ -138,7 +138,7 @@ class Arranger:
         """The delegate's files on the device, pushed if they are not there yet."""
         if not delegate.host_files:
             return Deployed(library_on_device(delegate, self._ask))
-        placed = self._push_together([Path(file) for file in delegate.host_files])
+        placed = self._push_together({name: Path(path) for name, path in delegate.deployed.items()})
         library = placed[0] if delegate.library else library_on_device(delegate, self._ask)
         return Deployed(library, str(PurePosixPath(placed[0]).parent))
 
@@ -150,9 +150,9 @@ class Arranger:
         with _store_to_blame(path):
             return self._deployment.ensure(path, executable=executable)
 
-    def _push_together(self, paths: Sequence[Path]) -> tuple[str, ...]:
-        with _store_to_blame(paths[0]):
-            return self._deployment.ensure_together(paths)
+    def _push_together(self, files: Mapping[str, Path]) -> tuple[str, ...]:
+        with _store_to_blame(next(iter(files.values()))):
+            return self._deployment.ensure_together(files)
 
 
 @contextmanager

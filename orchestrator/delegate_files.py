@@ -25,9 +25,11 @@ class Deployed:
 def unsuited(delegate: Delegate, machine: str, ask: Callable[[Sequence[str]], Completed]) -> str | None:
     """Why its libraries cannot be loaded on this device; None when they can, as far as files tell. An external delegate
     that cannot be loaded says nothing at all, and the CPU does the work."""
-    for file in delegate.host_files:
-        if (trouble := _wrong_machine(Path(file).read_bytes()[:_HEADER_BYTES], machine)) and ".so" in Path(file).name:
-            return f"{Path(file).name} of delegate {delegate.name} {trouble}"
+    for name, path in delegate.deployed.items():
+        with Path(path).open("rb") as file:
+            trouble = _wrong_machine(file.read(_HEADER_BYTES), machine) if ".so" in name else None
+        if trouble:
+            return f"{name} of delegate {delegate.name} {trouble}"
     if delegate.base not in LOADED or delegate.library:
         return None
     if not delegate.paths:

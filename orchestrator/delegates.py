@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import PurePath
 from typing import Any
 
 CACHES = ("cold", "warm")
@@ -51,6 +52,8 @@ class Delegate:
     """Whether a user defined it: then its content is part of its label."""
     files: Mapping[str, str] = field(default_factory=dict)
     """SHA-256 of what is deployed, by its path on the host; filled when a run is prepared."""
+    copies: Mapping[str, str] = field(default_factory=dict)
+    """Where the store keeps them, by the same path; a copy may have another name, as content is kept once."""
 
     @property
     def label(self) -> str:
@@ -60,14 +63,20 @@ class Delegate:
 
     @property
     def _digest(self) -> str:
-        content = self.as_json() | {"files": sorted(self.files.values()), "cache": None, "name": None}
-        for path_key in ("library", "libraries"):
+        files = sorted(f"{PurePath(path).name} {digest}" for path, digest in self.files.items())
+        content = self.as_json() | {"files": files, "cache": None, "name": None}
+        for path_key in ("library", "libraries", "copies"):
             content.pop(path_key)
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:8]
 
     @property
     def host_files(self) -> tuple[str, ...]:
         return (*((self.library,) if self.library else ()), *self.libraries)
+
+    @property
+    def deployed(self) -> dict[str, str]:
+        """What goes to the device: its file by the name it has there, the library first."""
+        return {PurePath(path).name: self.copies.get(path, path) for path in self.host_files}
 
     @property
     def option_text(self) -> str:

@@ -164,6 +164,11 @@ def _found_delegate(plan: Plan, word: str) -> Delegate:
                 f"{path}: no such file for delegate {delegate.name}",
                 remedy="check library and libraries of its [[delegate]]; they start where the plan is",
             )
+    if len({path.name for path in paths.values()}) < len(paths):
+        raise UsageError(
+            f"delegate {delegate.name} has two files of one name, and all go into one folder on the device",
+            remedy="rename one of them",
+        )
     return replace(
         delegate,
         library=str(paths[delegate.library]) if delegate.library else None,
@@ -258,12 +263,7 @@ def _kept_inventory(store: Store, kept: Mapping[str, Any]) -> Inventory:
 def _kept_delegate(store: Store, content: Mapping[str, Any]) -> Delegate:
     """A delegate whose files are the store's copies; its label, which content makes, stays as it was."""
     delegate = Delegate.from_json(content)
-    places = {file: str(_blob(store, digest)) for file, digest in delegate.files.items()}
-    return replace(
-        delegate,
-        library=places[delegate.library] if delegate.library else None,
-        libraries=tuple(places[file] for file in delegate.libraries),
-    )
+    return replace(delegate, copies={path: str(_blob(store, digest)) for path, digest in delegate.files.items()})
 
 
 def _blob(store: Store, digest: str) -> Path:

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from tests.bench import load, native, overhead, phone_files, phone_runs, runner, start, telemetry
+from tests.bench import load, native, overhead, phone_files, phone_runs, profiles, runner, start, telemetry
 
 FIGURES: dict[str, Callable[[], None]] = {
     "start": start.help_against_python,
@@ -18,6 +18,7 @@ FIGURES: dict[str, Callable[[], None]] = {
     "phone-files": phone_files.against_adb,
     "phone-trial": phone_runs.host_time_per_trial,
     "phones": phone_runs.many_phones,
+    "profiles": profiles.megabytes_a_second,
 }
 
 

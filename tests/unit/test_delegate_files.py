@@ -83,8 +83,9 @@ def test_libraries_are_deployed_into_one_folder_known_by_content(tmp_path: Path)
     """So that they find each other; another set has another folder."""
     one, two = a_library(tmp_path, name="libone.so"), a_library(tmp_path, "x86_64", "libtwo.so")
     deployment = Deployment(LocalTransport(), LINUX, str(tmp_path / "device"))
-    placed = [Path(place) for place in deployment.ensure_together([one, two])]
-    assert [place.name for place in placed] == ["libone.so", "libtwo.so"]
+    files = {"libone.so": one, "libtwo.so": two, "libtwo.so.1": two}
+    placed = [Path(place) for place in deployment.ensure_together(files)]
+    assert [place.name for place in placed] == list(files)
     assert placed[0].parent == placed[1].parent
     assert placed[1].read_bytes() == two.read_bytes()
-    assert Path(deployment.ensure_together([one])[0]).parent != placed[0].parent
+    assert Path(deployment.ensure_together({"libone.so": one})[0]).parent != placed[0].parent

@@ -62,7 +62,7 @@ class TestLabels:
     def test_content_names_a_users_delegate(self) -> None:
         """Another option, another file, another label; another place of the same file not."""
         mine = Delegate("mine", "external", is_own=True, library="/a/lib.so", files={"/a/lib.so": "ab" * 32})
-        moved = replace(mine, library="/b/lib.so", files={"/b/lib.so": "ab" * 32})
+        moved = replace(mine, library="/b/lib.so", files={"/b/lib.so": "ab" * 32}, copies={"/b/lib.so": "/store/x"})
         changed = replace(mine, options={"x": "1"})
         rebuilt = replace(mine, files={"/a/lib.so": "cd" * 32})
         assert mine.label == moved.label

@@ -109,7 +109,7 @@ def test_a_delegates_files_are_kept_with_the_run(tmp_path: Path) -> None:
     resumed = prepare_resume(store, "last")
     for one in (kept, resumed):
         assert [delegate.label for delegate in one.inventory.delegates] == labels
-        assert Path(one.inventory.delegates[0].library or "").read_bytes() == b"library"
+        assert Path(one.inventory.delegates[0].deployed["libmine.so"]).read_bytes() == b"library"
         assert set(one.inventory.files().delegates) == set(labels)
     assert {cell.delegate for cell in kept.grid(HERE, 2, {"litert_runner": None}).cells} == set(labels)
 
