@@ -62,7 +62,7 @@ class Arranger:
         self._platform = platform
         self._facts = facts
         self._holds = holds
-        self._python = python
+        self.python = python
         self._measure = measure
         self._conditions = conditions
         self._files = files
@@ -82,7 +82,7 @@ class Arranger:
         delegate, measure = self._files.delegate(cell.delegate), self._measure
         deployed = self._deployed(delegate)
         places = Places(
-            python=self._python,
+            python=self.python,
             files=self.runner_places(cell.runner),
             model=self._push(self._files.models[cell.model_sha256]),
             inputs=self._push(self._files.inputs) if self._files.inputs else None,

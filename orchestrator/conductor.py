@@ -23,7 +23,7 @@ from orchestrator.evidence_terms import Asked, process_elsewhere
 from orchestrator.fleet import Device, Limits
 from orchestrator.op_profile import OpProfile, ProfilePass
 from orchestrator.plan import Conditions, Measure
-from orchestrator.platforms.base import Facts, Platform
+from orchestrator.platforms.base import Facts, Hold, Platform
 from orchestrator.runners.base import Reading, RunnerError
 from orchestrator.transports.base import Completed
 from orchestrator.trial import Cell, Finding, Outcome, Severity, Slot, Trial
@@ -83,7 +83,6 @@ class Conductor:
         self._files = files
         self._clock = clock
         kind = registry.transport(device.transport)
-        self._python = kind.python(device)
         self.platform = platform_of(device)
         self._limits = device.limits.over(self.platform.default_limits)
         self._held = ExitStack()  # the hardware's lock first, so that it is let go last
@@ -97,19 +96,8 @@ class Conductor:
             with during(f"probing {device.name}"):
                 probed = self._deployment.agent.probe(Deadline.after(_COMMAND_S))
                 self.facts: Facts = self.platform.facts(probed, self._ask)
-            self._holds, held_findings = self.platform.holds(conditions, self.facts)
-            self._arranger = Arranger(
-                self._deployment,
-                self._written,
-                platform=self.platform,
-                facts=self.facts,
-                holds=self._holds,
-                python=self._python,
-                measure=measure,
-                conditions=conditions,
-                files=files,
-                ask=self._ask,
-            )
+            holds, held_findings = self.platform.holds(conditions, self.facts)
+            self._arranger = self._an_arranger(kind.python(device), holds)
             session_findings = self._held.enter_context(self.platform.session(conditions, self.facts, self._ask))
             self._has_canary, canary_findings = self._try_canary()
         except BaseException:
@@ -131,6 +119,20 @@ class Conductor:
             *canary_findings,
         )
 
+    def _an_arranger(self, python: str, holds: Sequence[Hold]) -> Arranger:
+        return Arranger(
+            self._deployment,
+            self._written,
+            platform=self.platform,
+            facts=self.facts,
+            holds=holds,
+            python=python,
+            measure=self._measure,
+            conditions=self._conditions,
+            files=self._files,
+            ask=self._ask,
+        )
+
     def close(self) -> None:
         """Undo what was held, then let go."""
         try:
@@ -141,6 +143,7 @@ class Conductor:
     def prune(self) -> None:
         """Make room on the device; called when the work there is done."""
         self._deployment.prune()
+        self._written.clear()
 
     def _ask(self, argv: Sequence[str]) -> Completed:
         return self._transport.run(list(argv), deadline=Deadline.after(_COMMAND_S))
@@ -153,7 +156,7 @@ class Conductor:
     def runner_facts(self, name: str) -> tuple[Mapping[str, Any], RunnerError | None]:
         """What the runner says of its runtime on this device, or why it cannot run here."""
         runner = registry.runner(name)
-        command = runner.check_command(self._python, self._arranger.runner_places(name))
+        command = runner.check_command(self._arranger.python, self._arranger.runner_places(name))
         completed = self._ask(command.argv)
         facts, error = runner.read_check(completed.stdout.splitlines())
         if completed.exit != 0 and error is None:

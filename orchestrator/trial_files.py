@@ -45,6 +45,10 @@ class TrialFiles:
     def remove(self, folder: str) -> None:
         self._run("rm", "-rf", folder)
 
+    def clear(self) -> None:
+        """Leave nothing of trials behind; called when the work on the device is done."""
+        self._run("rm", "-rf", self._scratch, self._caches)
+
     def warm_cache(self, cell_id: str) -> str:
         """The folder of a cell's cache, emptied, to be filled by a process that is not measured."""
         folder = f"{self._caches}/{cell_id}"

@@ -58,7 +58,7 @@ def _show_profile(console: Console, found: CellOps) -> None:
         on_cpu_us = total_us - profile.delegated_us
         where = f"; delegated {latency_text(profile.delegated_us)} ({_percent(profile.delegated_us / total_us)})"
         where += f", plain CPU kernels {latency_text(on_cpu_us)} ({_percent(on_cpu_us / total_us)})"
-    console.print(f"  {latency_text(total_us)} in {counted}, read from {profile.source}{where}")
+    console.print(f"  {latency_text(total_us)} in {counted}{where}", soft_wrap=True)
     console.print(f"  {_distortion_text(found)}")
     for note in profile.notes:
         console.print(Text(f"  {note}", style="yellow"))

@@ -48,15 +48,15 @@ def test_a_run_with_profiles_keeps_them_apart_from_latency(
 
 def test_what_was_delegated_is_known_from_the_runtime(lab: Workplace, adb_server: AdbServer, phone: StartPhone) -> None:
     """The result file and the runtime info are pulled after every trial and agree with the text."""
-    write_fleet(lab, adb_server, one=phone())
+    one = phone()
+    write_fleet(lab, adb_server, one=one)
     assert lab.devbench("run", "--plan", write_plan(lab, blocks="1:1"), "--quiet").status == 0
     for trial in lab.exported():
         observed = trial["evidence"]["observed"]
         assert (observed["nodes_delegated"], observed["nodes_total"]) == (164, 164)
         assert observed["result_file"] == "agrees"
         assert set(trial["evidence"]["artifacts"]) == {"result", "runtime"}
-    scratch = adb_server.run("shell", "ls /data/local/tmp/devbench/scratch").stdout
-    assert scratch.strip() == b""
+    assert {path.name for path in one.path("/data/local/tmp/devbench").iterdir()} == {"blobs"}
 
 
 def test_only_profiles(lab: Workplace, adb_server: AdbServer, phone: StartPhone) -> None:

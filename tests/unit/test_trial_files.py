@@ -62,3 +62,5 @@ def test_a_warm_cache_begins_empty_and_its_files_are_counted(written: TrialFiles
     assert written.entries(str(cache)) == 2
     assert list(Path(written.warm_cache("abc")).iterdir()) == []
     assert written.entries(f"{cache}/missing") == 0
+    written.clear()
+    assert list(cache.parent.parent.iterdir()) == []
