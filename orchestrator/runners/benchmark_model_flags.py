@@ -172,11 +172,7 @@ class Invocation:
     places: Mapping[str, str | None]
     """By the names that the table of delegates uses."""
     outputs: Mapping[str, str]
-    """Where it shall write what, by role; see FILES."""
-
-
-FILES = ("result", "runtime", "profile")
-"""The roles of the files that builds may write: the summary, what was delegated, and the operators' times."""
+    """Where it shall write what: `result`, the summary; `runtime`, what was delegated; `profile`, the operators."""
 
 
 def unsupported(fingerprint: Fingerprint, delegate: Delegate) -> str | None:
@@ -190,18 +186,16 @@ def unsupported(fingerprint: Fingerprint, delegate: Delegate) -> str | None:
 
 def written_files(fingerprint: Fingerprint, folder: str, *, profiled: bool) -> dict[str, str]:
     """Which files this build can be told to write, by role, in a folder of the device."""
-    known = fingerprint.flags
-    has_runtime = {"model_runtime_info_output_file", "export_model_runtime_info"}
-    if fingerprint.program == Program.COMPILED_MODEL:
-        has_runtime = {"model_runtime_info_output_file"}
+    known, is_compiled = fingerprint.flags, fingerprint.program == Program.COMPILED_MODEL
+    runtime = {"model_runtime_info_output_file"} | (set() if is_compiled else {"export_model_runtime_info"})
     found = {}
     if "result_file_path" in known:
         found["result"] = f"{folder}/result.pb"
-    if has_runtime <= known:
+    if runtime <= known:
         found["runtime"] = f"{folder}/runtime.pb"
-    if profiled and {"op_profiling_output_mode", "op_profiling_output_file"} <= known:
+    if profiled and not is_compiled and {"op_profiling_output_mode", "op_profiling_output_file"} <= known:
         found["profile"] = f"{folder}/profile.pb"
-    elif profiled and "profiling_output_csv_file" in known:
+    elif profiled and not is_compiled and "profiling_output_csv_file" in known:
         found["profile"] = f"{folder}/profile.csv"
     return found
 
