@@ -73,7 +73,9 @@ class Arranger:
 
     def delegate_trouble(self, label: str) -> str | None:
         """Why the libraries of a cell's delegate cannot be loaded here; None when they can, as far as files tell."""
-        return unsuited(self._files.delegate(label), self._facts.machine, self._ask)
+        delegate = self._files.delegate(label)
+        with _store_to_blame(Path(next(iter(delegate.deployed.values()), label))):
+            return unsuited(delegate, self._facts.machine, self._ask)
 
     def trialling(
         self, cell: Cell, make: MakeCommand, folder: str, stopped: Callable[[], bool]

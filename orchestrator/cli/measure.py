@@ -16,11 +16,20 @@ import typer
 
 from orchestrator.cli.options import (
     DEFAULT_STORE,
+    AffinityOption,
+    BudgetOption,
+    DelegateOption,
     DeviceOption,
     FleetOption,
     JsonOption,
+    LoadOption,
+    ModelOption,
+    PlanOption,
+    QuietOption,
+    RunnerOption,
     StoreOption,
     TagOption,
+    ThreadsOption,
     chosen_devices,
     opened_store,
     print_json,
@@ -39,20 +48,18 @@ _PARTLY_MEASURED = 5
 
 def run(
     fleet: FleetOption = None,
-    plan: Annotated[Path | None, typer.Option("--plan", help="What to measure (plan.toml).")] = None,
+    plan: PlanOption = None,
     device: DeviceOption = None,
     tag: TagOption = None,
-    model: Annotated[list[str] | None, typer.Option("--model", help="A model or a glob; may be repeated.")] = None,
-    runner: Annotated[
-        str | None, typer.Option("--runner", help="litert_runner, litert_runner:zero-copy, litert_native")
-    ] = None,
-    delegate: Annotated[str | None, typer.Option("--delegate", help="xnnpack,cpu")] = None,
-    threads: Annotated[str | None, typer.Option("--threads", help="1,2,4 or auto")] = None,
-    affinity: Annotated[str | None, typer.Option("--affinity", help="any,big,mid,little or masks")] = None,
-    load: Annotated[str | None, typer.Option("--load", help="idle,cpu:2@50,mem:1,app,model:FILE or auto")] = None,
+    model: ModelOption = None,
+    runner: RunnerOption = None,
+    delegate: DelegateOption = None,
+    threads: ThreadsOption = None,
+    affinity: AffinityOption = None,
+    load: LoadOption = None,
     blocks: Annotated[str | None, typer.Option("--blocks", help="MIN:MAX trials a cell")] = None,
     precision: Annotated[str | None, typer.Option("--precision", help="Stop a cell when this precise: 2%")] = None,
-    budget: Annotated[str | None, typer.Option("--budget", help="Stop cleanly after this long: 20m")] = None,
+    budget: BudgetOption = None,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="The order of the trials.")] = None,
     profile: Annotated[bool, typer.Option("--profile", help="Operator profiles, in a pass of their own.")] = False,
     trace: Annotated[bool, typer.Option("--trace", help="System traces, in a pass of their own.")] = False,
@@ -62,7 +69,7 @@ def run(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show cells, order and time; touch no device.")] = False,
     as_json: JsonOption = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress on standard error.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Measure models on every device of the fleet."""
     from orchestrator.plan import Overrides

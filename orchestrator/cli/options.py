@@ -29,6 +29,16 @@ JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on sta
 DeviceOption = Annotated[list[str] | None, typer.Option("--device", help="Only this device; may be repeated.")]
 TagOption = Annotated[list[str] | None, typer.Option("--tag", help="Only devices with this tag; may be repeated.")]
 
+PlanOption = Annotated[Path | None, typer.Option("--plan", help="What to measure (plan.toml).")]
+ModelOption = Annotated[list[str] | None, typer.Option("--model", help="A model or a glob; may be repeated.")]
+RunnerOption = Annotated[str | None, typer.Option("--runner", help="litert_runner, litert_native, benchmark_model:NAME")]
+DelegateOption = Annotated[str | None, typer.Option("--delegate", help="xnnpack,cpu,gpu+warm")]
+ThreadsOption = Annotated[str | None, typer.Option("--threads", help="1,2,4 or auto")]
+AffinityOption = Annotated[str | None, typer.Option("--affinity", help="any,big,mid,little or masks")]
+LoadOption = Annotated[str | None, typer.Option("--load", help="idle,cpu:2@50,mem:1,app,model:FILE or auto")]
+BudgetOption = Annotated[str | None, typer.Option("--budget", help="Stop cleanly after this long: 20m")]
+QuietOption = Annotated[bool, typer.Option("--quiet", help="No progress on standard error.")]
+
 
 def print_json(schema: str, content: dict[str, Any]) -> None:
     """One object; in plain ASCII where the output cannot take every letter."""

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
-
 from orchestrator.cli.measure import measure_and_show, planned
 from orchestrator.cli.operators import show_profiles
 from orchestrator.cli.options import (
     DEFAULT_STORE,
+    AffinityOption,
+    BudgetOption,
+    DelegateOption,
     DeviceOption,
     FleetOption,
     JsonOption,
+    LoadOption,
+    ModelOption,
+    PlanOption,
+    QuietOption,
+    RunnerOption,
     StoreOption,
     TagOption,
+    ThreadsOption,
     chosen_devices,
     opened_store,
 )
@@ -23,21 +27,21 @@ from orchestrator.cli.options import (
 
 def profile(
     fleet: FleetOption = None,
-    plan: Annotated[Path | None, typer.Option("--plan", help="What to profile (plan.toml).")] = None,
+    plan: PlanOption = None,
     device: DeviceOption = None,
     tag: TagOption = None,
-    model: Annotated[list[str] | None, typer.Option("--model", help="A model or a glob; may be repeated.")] = None,
-    runner: Annotated[str | None, typer.Option("--runner", help="benchmark_model, benchmark_model:NAME")] = None,
-    delegate: Annotated[str | None, typer.Option("--delegate", help="xnnpack,cpu")] = None,
-    threads: Annotated[str | None, typer.Option("--threads", help="1,2,4 or auto")] = None,
-    affinity: Annotated[str | None, typer.Option("--affinity", help="any,big,mid,little or masks")] = None,
-    load: Annotated[str | None, typer.Option("--load", help="idle unless given; see run")] = None,
-    budget: Annotated[str | None, typer.Option("--budget", help="Stop cleanly after this long: 20m")] = None,
+    model: ModelOption = None,
+    runner: RunnerOption = None,
+    delegate: DelegateOption = None,
+    threads: ThreadsOption = None,
+    affinity: AffinityOption = None,
+    load: LoadOption = None,
+    budget: BudgetOption = None,
     store: StoreOption = DEFAULT_STORE,
     as_json: JsonOption = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress on standard error.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
-    """Time the operators of models on every device, without measuring latency: one profile a cell."""
+    """Time the operators of models on every device, idle unless told otherwise, without measuring latency."""
     from orchestrator.plan import Overrides
     from orchestrator.prepare import prepare
 
