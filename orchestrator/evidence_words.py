@@ -27,7 +27,7 @@ def _flags(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding]:
 
 def _files(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding]:
     """What the tool wrote against what it printed; a file that did not arrive is told, and costs nothing else."""
-    told = reading.observed.get("result_file", "")
+    told = reading.observed.get("result_proto", "")
     if told.startswith("contradicts"):
         yield reject("result-file", f"the result file {told}", "see the trial's log and its artifacts")
     for role, why in asked.lost_outputs.items():

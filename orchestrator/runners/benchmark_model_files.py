@@ -32,9 +32,9 @@ def with_files(reading: Reading, outputs: Mapping[str, bytes]) -> Reading:
         return replace(reading, observed=observed)
     summary = summary_of(result)
     if reading.summary and summary and not _agree(reading.summary, summary):
-        observed["result_file"] = "contradicts the printed summary"
+        observed["result_proto"] = "contradicts the printed summary"
         return replace(reading, observed=observed)
-    observed["result_file"] = "agrees" if reading.summary and summary else "alone" if summary else "without a summary"
+    observed["result_proto"] = "agrees" if reading.summary and summary else "alone" if summary else "without a summary"
     if summary and "count" not in observed:
         observed["count"] = summary.count
     metrics = {**reading.metrics, **_metrics(result)}

@@ -20,7 +20,7 @@ class TestResult:
         reading = read_output(ALL["result_file"].stdout, ALL["result_file"].stderr, {"result": RESULT})
         printed = read_output(ALL["result_file"].stdout, ALL["result_file"].stderr)
         assert reading.summary == printed.summary
-        assert reading.observed["result_file"] == "agrees"
+        assert reading.observed["result_proto"] == "agrees"
         for key in ("init_us", "first_us", "warmup_count"):
             assert reading.metrics[key] == printed.metrics[key]
         assert reading.metrics["memory_overall_mb"] == pytest.approx(printed.metrics["memory_overall_mb"], rel=1e-5)
@@ -29,13 +29,13 @@ class TestResult:
         """Lines were lost; the file is whole."""
         reading = read_output(ALL["result_file"].stdout[:8], [], {"result": RESULT})
         assert reading.summary == ALL["result_file"].reading.summary
-        assert reading.observed["result_file"] == "alone"
+        assert reading.observed["result_proto"] == "alone"
 
     def test_a_file_of_another_run_is_told(self) -> None:
         """Its numbers are not taken, and the rules reject the trial."""
         reading = read_output(ALL["plain_default"].stdout, ALL["plain_default"].stderr, {"result": RESULT})
         assert reading.summary == ALL["plain_default"].reading.summary
-        assert reading.observed["result_file"] == "contradicts the printed summary"
+        assert reading.observed["result_proto"] == "contradicts the printed summary"
 
     def test_a_run_without_inferences_has_no_summary(self) -> None:
         """It writes extremes of whole numbers, and no number at all for the throughput."""
