@@ -12,6 +12,7 @@ from orchestrator.errors import HostError
 from orchestrator.plan import Measure
 from orchestrator.runners import litert_lines
 from orchestrator.runners.base import NO_FILES, Command, Places, Reading, RunnerError
+from orchestrator.runners.litert_profile import read_op_lines
 from orchestrator.trial import Cell
 
 _CHECK = """\
@@ -89,6 +90,11 @@ class LitertNative:
 
     def unprofiled(self, cell: Cell, facts: Mapping[str, Any]) -> str | None:
         return None
+
+    def read_profile(
+        self, stdout: Sequence[bytes], stderr: Sequence[bytes], outputs: Mapping[str, bytes] = NO_FILES
+    ) -> OpProfile | None:
+        return read_op_lines(stdout)
 
 
 def _program(places: Places) -> tuple[str, str]:
