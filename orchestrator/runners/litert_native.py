@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import device_agents
 from orchestrator.delegates import Delegate
 from orchestrator.errors import HostError
+from orchestrator.op_profile import OpProfile
 from orchestrator.plan import Measure
 from orchestrator.runners import litert_lines
 from orchestrator.runners.base import NO_FILES, Command, Places, Reading, RunnerError

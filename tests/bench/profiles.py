@@ -10,7 +10,7 @@ from tests.bench.measuring import ROOT
 
 _ROUNDS = 5
 _BYTES = 20_000_000
-_RECORDINGS = ROOT / "tests" / "data" / "benchmark_model_recordings"
+_RECORDINGS = ROOT / "tests" / "data" / "benchmark_model"
 _LOG = b"INFO: [driver.cc:12] allocated 4096 bytes for tensor 17 of partition 3, usage 0x7f12, pool 2 of 4"
 
 

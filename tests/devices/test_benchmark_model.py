@@ -163,11 +163,10 @@ class TestTruth:
         assert quick.condition().die_c > before
 
 
-PROFILED = RECORDINGS.parent / "benchmark_model_recordings"
 PROFILED_CASES = {
-    case["case"]: case["command"]
-    for case in json.loads((PROFILED / "index.json").read_text())
-    if re.fullmatch(r"prof_(stdout|csv|oldcsv|mode_json).*_xnn_(true|false)|prof_mode_json_bad", case["case"])
+    name: case["command"]
+    for name, case in RECORDED.items()
+    if re.fullmatch(r"prof_(stdout|csv|oldcsv).*_xnn_(true|false)|prof_mode_json_bad", name)
 }
 _FIGURE = re.compile(r" *\d+(?:\.\d+)?(?:e-\d+)?(?=[%,\t\n ]|$)")
 _BLOCK = re.compile(r"^(?:INFO: )?(?:Profiling Info|Operator-wise).*", re.MULTILINE)
@@ -193,20 +192,20 @@ class TestProfiles:
         words = shlex.split(PROFILED_CASES[name])[1:]
         environment = {**os.environ, "BM_TIME_SCALE": "0", "BM_SEED": "1"}
         done = subprocess.run([benchmark_model, *words], cwd=world, env=environment, capture_output=True, check=False)
-        printed, real = done.stdout.decode(), (PROFILED / f"{name}.stdout").read_text()
+        printed, real = done.stdout.decode(), (RECORDINGS / f"{name}.stdout").read_text()
         plain = [_BLOCK.split(text, maxsplit=1)[0] for text in (printed, real)]
         assert shape(plain[0]) == shape(plain[1])
-        assert done.stderr.decode() == (PROFILED / f"{name}.stderr").read_text()
+        assert done.stderr.decode() == (RECORDINGS / f"{name}.stderr").read_text()
         tables = [text[len(start) :] for text, start in zip((printed, real), plain, strict=True)]
         assert _tables(ordered_parts(tables[0])) == _tables(ordered_parts(tables[1]))
-        for file in PROFILED.glob(f"{name}.outfile.*"):
+        for file in RECORDINGS.glob(f"{name}.outfile.*"):
             made = (world / "out" / file.name).read_text()
             assert _tables(ordered_parts(made)) == _tables(ordered_parts(file.read_text()))
 
     def test_the_proto_has_the_same_operators(self, world: Path, benchmark_model: Path) -> None:
         """In their order, with their names, as the product's own reader sees them."""
         made = self._written("prof_proto_file_xnn_default", world, benchmark_model, "--op_profiling_output_mode=proto")
-        real = (PROFILED / "prof_proto_file_xnn_default.outfile.pb").read_bytes()
+        real = (RECORDINGS / "prof_proto_file_xnn_default.outfile.pb").read_bytes()
         mine, other = (read_profile([], [], {"profile": content}) for content in (made, real))
         assert mine is not None and other is not None
         assert [(op.name, op.type) for op in mine.ops] == [(op.name, op.type) for op in other.ops]
@@ -216,12 +215,11 @@ class TestProfiles:
     def test_the_runtime_info_says_the_same(self, name: str, world: Path, benchmark_model: Path) -> None:
         """How many nodes there are, and which delegate took them."""
         made = self._written(name, world, benchmark_model)
-        assert read_runtime(made) == read_runtime((PROFILED / f"{name}.outfile.pb").read_bytes())
+        assert read_runtime(made) == read_runtime((RECORDINGS / f"{name}.outfile.pb").read_bytes())
 
     def _written(self, name: str, world: Path, benchmark_model: Path, *more: str) -> bytes:
-        commands = {case["case"]: case["command"] for case in json.loads((PROFILED / "index.json").read_text())}
         environment = {**os.environ, "BM_TIME_SCALE": "0", "BM_SEED": "1"}
-        words = [word for word in shlex.split(commands[name])[1:] if word not in more]
+        words = [word for word in shlex.split(RECORDED[name]["command"])[1:] if word not in more]
         subprocess.run([benchmark_model, *words, *more], cwd=world, env=environment, capture_output=True, check=True)
         return (world / "out" / f"{name}.outfile.pb").read_bytes()
 
