@@ -37,7 +37,8 @@ class Files:
         return self.delegates.get(label) or delegate_of(label)
 
 
-MakeCommand = Callable[[Cell, Places, Measure], Command]
+Ready = Callable[[Cell, Places], Command]
+"""Makes the command line of a cell, all else being known."""
 
 
 class Arranger:
@@ -78,10 +79,10 @@ class Arranger:
             return unsuited(delegate, self._facts.machine, self._ask)
 
     def trialling(
-        self, cell: Cell, make: MakeCommand, folder: str, stopped: Callable[[], bool]
+        self, cell: Cell, make: Ready, folder: str, stopped: Callable[[], bool]
     ) -> tuple[Trialling, str | None]:
         """What the agent is to do, everything it needs being in place; and where the cell's cache is."""
-        delegate, measure = self._files.delegate(cell.delegate), self._measure
+        delegate = self._files.delegate(cell.delegate)
         deployed = self._deployed(delegate)
         places = Places(
             python=self.python,
@@ -98,7 +99,7 @@ class Arranger:
         if delegate.cache == "warm":
             cache = self._warm_caches.get(cell.id) or self._warm_up_cache(cell, places, stopped)
         places = replace(places, cache=cache)
-        command = make(cell, places, measure)
+        command = make(cell, places)
         if command.outputs or cache:
             self._written.make(folder)
         return self._agent_command(cell, command, self._beside(cell, places)), cache

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from orchestrator import registry, telemetry
 from orchestrator.agent import Trialling
 from orchestrator.agent_lines import Report
 from orchestrator.analysis.estimate import trial_latency_us
-from orchestrator.arrange import Arranger, MakeCommand
+from orchestrator.arrange import Arranger
 from orchestrator.arrange import Files as Files
 from orchestrator.clock import SYSTEM, Clock, Deadline, timestamp
 from orchestrator.cool_down import CoolDown, Look, Pace
@@ -24,7 +25,7 @@ from orchestrator.fleet import Device, Limits
 from orchestrator.op_profile import OpProfile, ProfilePass
 from orchestrator.plan import Conditions, Measure
 from orchestrator.platforms.base import Facts, Hold, Platform
-from orchestrator.runners.base import Reading, RunnerError
+from orchestrator.runners.base import Command, Places, Reading, RunnerError
 from orchestrator.transports.base import Completed
 from orchestrator.trial import Cell, Finding, Outcome, Severity, Slot, Trial
 from orchestrator.trial_files import TrialFiles
@@ -32,6 +33,8 @@ from orchestrator.trial_files import TrialFiles
 _CONNECT_S = 60.0
 _COMMAND_S = 60.0
 _LOOK_S = 0.5
+_PROFILED_RUNS_MAX = 1000
+"""A profiler's memory is small, and a thousand inferences say what an operator costs."""
 _TRANSCRIPT_MAX = 32 * 1024 * 1024
 
 
@@ -59,6 +62,12 @@ class _Execution:
     findings: tuple[Finding, ...]
     evidence: Mapping[str, Any]
     kept: Kept
+
+
+class MakeCommand(Protocol):
+    """A runner's `command`, or its `profile_command`."""
+
+    def __call__(self, cell: Cell, places: Places, measure: Measure) -> Command: ...
 
 
 class Conductor:
@@ -185,7 +194,7 @@ class Conductor:
         waiting: Callable[[str], None] = lambda _: None,
     ) -> tuple[Trial, Kept]:
         """The slot's trial, and what is kept beside it; `waiting` is told what the device is waited for."""
-        done = self._execute(slot.cell, registry.runner(slot.cell.runner).command, stopped, waiting)
+        done = self._execute(slot.cell, registry.runner(slot.cell.runner).command, self._measure, stopped, waiting)
         trial = Trial(
             run=run,
             slot=slot,
@@ -209,7 +218,8 @@ class Conductor:
     def profile(self, cell: Cell, *, run: str, session: str, stopped: Callable[[], bool]) -> tuple[ProfilePass, Kept]:
         """The cell's operators timed, in a pass of its own: profiling distorts, so that this is never a trial."""
         runner = registry.runner(cell.runner)
-        done = self._execute(cell, runner.profile_command, stopped, lambda _: None)
+        measure = replace(self._measure, runs=min(self._measure.runs, _PROFILED_RUNS_MAX))
+        done = self._execute(cell, runner.profile_command, measure, stopped, lambda _: None)
         profile = runner.read_profile(done.report.stdout, done.report.stderr, done.kept.outputs)
         outcome, reason = _profile_verdict(done, profile)
         latency = Trial(run, Slot(cell, 0, 0), session, outcome, reason, done.started_at)
@@ -230,13 +240,18 @@ class Conductor:
         return passed, done.kept
 
     def _execute(
-        self, cell: Cell, make: MakeCommand, stopped: Callable[[], bool], waiting: Callable[[str], None]
+        self,
+        cell: Cell,
+        make: MakeCommand,
+        measure: Measure,
+        stopped: Callable[[], bool],
+        waiting: Callable[[str], None],
     ) -> _Execution:
         readiness = self._cool_down.wait(stopped, waiting)
         started_at, began_s = timestamp(self._clock.now()), self._clock.monotonic_s()
         folder = self._written.name()
         with during(f"running {cell}"):
-            trialling, cache = self._arranger.trialling(cell, make, folder, stopped)
+            trialling, cache = self._arranger.trialling(cell, partial(make, measure=measure), folder, stopped)
             report = self._deployment.agent.run(trialling, stopped)
             if stopped():
                 raise Interrupted("stopped", remedy="`devbench run --resume` goes on where it was")
@@ -248,7 +263,7 @@ class Conductor:
         reading = registry.runner(cell.runner).read(report.stdout, report.stderr, outputs)
         asked = Asked(
             cell,
-            self._measure,
+            measure,
             self._conditions,
             self.device.limits,
             trialling.affinity,
