@@ -10,13 +10,14 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn, Protocol
 
 import typer
 
 from orchestrator.cli.noise_results import keep_and_show_noise
 from orchestrator.cli.options import (
     DEFAULT_STORE,
+    AffinityOption,
     BudgetOption,
     DelegateOption,
     DeviceOption,
@@ -42,7 +43,8 @@ from orchestrator.errors import Interrupted, UsageError, error_text
 
 if TYPE_CHECKING:
     from orchestrator.campaign import DeviceResult, Observer
-    from orchestrator.plan import Overrides, Plan
+    from orchestrator.overrides import Overrides
+    from orchestrator.plan import Plan
     from orchestrator.prepare import Prepared
     from orchestrator.store import RunRecord, Store
 
@@ -58,7 +60,7 @@ def run(
     runner: RunnerOption = None,
     delegate: DelegateOption = None,
     threads: ThreadsOption = None,
-    affinity: Annotated[str | None, typer.Option("--affinity", help="any,big,mid,little or masks")] = None,
+    affinity: AffinityOption = None,
     load: LoadOption = None,
     blocks: Annotated[str | None, typer.Option("--blocks", help="MIN:MAX trials a cell")] = None,
     precision: Annotated[str | None, typer.Option("--precision", help="Stop a cell when this precise: 2%")] = None,
@@ -79,7 +81,7 @@ def run(
     quiet: QuietOption = False,
 ) -> None:
     """Measure models on every device of the fleet."""
-    from orchestrator.plan import Overrides
+    from orchestrator.overrides import Overrides
 
     said = Overrides(
         models=tuple(model or ()),
@@ -119,7 +121,8 @@ def _go_on(run: str, store: str, *, as_json: bool, quiet: bool, require_trust: b
 
 def planned(path: Path | None, said: Overrides) -> Plan:
     """The plan of a file, or an empty one, with what the command line says."""
-    from orchestrator.plan import Plan, apply_overrides, read_plan
+    from orchestrator.overrides import apply_overrides
+    from orchestrator.plan import Plan, read_plan
 
     return apply_overrides(read_plan(path) if path else Plan(folder=Path.cwd()), said, Path.cwd())
 
@@ -145,6 +148,12 @@ def preview_run(prepared: Prepared, store: str, *, as_json: bool) -> None:
     show_dry_run(console_for(sys.stdout), seen)
 
 
+class Show(Protocol):
+    """Prints what a run has brought."""
+
+    def __call__(self, store: Store, record: RunRecord, *, as_json: bool) -> None: ...
+
+
 def conduct(
     prepared: Prepared,
     store: Store,
@@ -153,8 +162,9 @@ def conduct(
     quiet: bool,
     resumed: bool = False,
     require_trust: bool = False,
+    show: Show | None = None,
 ) -> NoReturn:
-    """Do a run, show what came of it, and exit by it."""
+    """Do a run, show what came of it (`show` where it is not the usual), and exit by it."""
     from orchestrator.campaign import measure
     from orchestrator.grid import never_measured
 
@@ -167,7 +177,9 @@ def conduct(
     record = store.find_run(prepared.record.id)
     summary = None
     with _closed_output_forgiven():
-        if prepared.plan.measure.arms:
+        if show:
+            show(store, record, as_json=as_json)
+        elif prepared.plan.measure.arms:
             keep_and_show_noise(store, record, as_json=as_json)
         else:
             summary = show_stored(store, record, as_json=as_json)
@@ -239,9 +251,10 @@ def _verdict(record: RunRecord, results: Sequence[DeviceResult], never: Sequence
     if any(isinstance(error, Interrupted) for error in errors):
         _say(f"interrupted; `devbench run --resume {record.id}` goes on")
         return Interrupted.exit_code
-    if errors and not any(result.measured for result in results):
+    if errors and not any(result.measured or result.profiled for result in results):
         return errors[0].exit_code
-    if not any(result.measured for result in results):
+    unprofiled = _say_unprofiled(record, results)
+    if not any(result.measured or result.profiled for result in results):
         _say("nothing was measured; the reasons are above and in `devbench show`")
         return _PARTLY_MEASURED
     incomplete = [cell for result in results for cell in result.incomplete]
@@ -250,4 +263,15 @@ def _verdict(record: RunRecord, results: Sequence[DeviceResult], never: Sequence
         return _PARTLY_MEASURED
     for setting in never:
         _say(f"asked for, but measured on no device: {setting}")
-    return _PARTLY_MEASURED if never else 0
+    return _PARTLY_MEASURED if never or unprofiled else 0
+
+
+def _say_unprofiled(record: RunRecord, results: Sequence[DeviceResult]) -> bool:
+    """Which profiles are missing, and why; whether any is."""
+    if any(result.profiled for result in results):
+        _say(f"operator profiles: `devbench show {record.id} --ops`")
+    missing = [passed for result in results for passed in result.unprofiled]
+    for reason in dict.fromkeys(passed.reason for passed in missing):
+        count = sum(passed.reason == reason for passed in missing)
+        _say(f"{count} cells have no whole operator profile: {reason}")
+    return bool(missing)

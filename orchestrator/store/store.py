@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import hashlib
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,11 +14,22 @@ import sqlalchemy as sa
 from orchestrator.analysis.noise import Noise
 from orchestrator.content_hash import sha256
 from orchestrator.errors import ImportRefused, RunNotFound, StoreError, StoreNewer
-from orchestrator.settings import nearest
+from orchestrator.op_profile import ProfilePass
 from orchestrator.store import schema
-from orchestrator.store.rows import RunRecord, SessionRecord, cell_of, imported_run, slot_key, trial_of, trial_row
+from orchestrator.store.passes import PROFILE, pass_of, pass_row
+from orchestrator.store.rows import (
+    RunRecord,
+    SessionRecord,
+    cell_of,
+    imported_run,
+    run_suggestion,
+    safe_name,
+    slot_key,
+    trial_of,
+    trial_row,
+)
 from orchestrator.trial import Cell, Finding, Outcome, Trial
-from orchestrator.whole_files import TEMPORARY, copy_whole
+from orchestrator.whole_files import TEMPORARY, copy_whole, write_whole
 
 DATABASE = "devbench.sqlite"
 
@@ -168,7 +179,7 @@ class Store:
         if len(matches) > 1:
             listed = ", ".join(record.id for record in matches[:5])
             raise RunNotFound(f'"{reference}" may mean several runs: {listed}', remedy="write more of the id")
-        raise RunNotFound(f'no run "{reference}" in {self.folder}', remedy=_run_suggestion(reference, known))
+        raise RunNotFound(f'no run "{reference}" in {self.folder}', remedy=run_suggestion(reference, known))
 
     # Sessions
 
@@ -309,6 +320,40 @@ class Store:
                 newest[row["device"], row["family"], row["metric"]] = Noise(**content)
         return list(newest.values())
 
+    # Profiles
+
+    def add_profile(self, passed: ProfilePass) -> None:
+        """Committed when this returns; an earlier pass of the cell in this run gives way."""
+        table = schema.passes.c
+        earlier = sa.delete(schema.passes).where(
+            table.run_id == passed.run, table.cell_id == passed.cell.id, table.kind == PROFILE
+        )
+        with self._write() as connection:
+            connection.execute(earlier)
+            connection.execute(sa.insert(schema.passes).values(**pass_row(passed)))
+
+    def profiles(self, run_id: str) -> list[ProfilePass]:
+        """The profile passes of a run in the order they were made."""
+        table = schema.passes.c
+        query = sa.select(schema.passes).where(table.run_id == run_id, table.kind == PROFILE).order_by(table.id)
+        cells = {cell.id: cell for cell in self.cells(run_id)}
+        with self._read() as connection:
+            return [pass_of(row, cells[row["cell_id"]]) for row in connection.execute(query).mappings()]
+
+    def unprofiled_trials(self, run_id: str, cell_id: str) -> list[Trial]:
+        """The measured trials of a cell in this run, or in the newest that has some: its id is its content."""
+        table = schema.trials.c
+        query = (
+            sa.select(table.run_id)
+            .join(schema.runs, schema.runs.c.id == table.run_id)
+            .where(table.cell_id == cell_id, table.outcome == str(Outcome.MEASURED))
+            .order_by((table.run_id != run_id), schema.runs.c.created_at.desc())
+        )
+        with self._read() as connection:
+            found = connection.execute(query).scalar()
+        trials = self.trials(found) if found else []
+        return [trial for trial in trials if trial.cell.id == cell_id and trial.outcome == Outcome.MEASURED]
+
     # Files
 
     def keep_blob(self, source: Path) -> None:
@@ -326,10 +371,19 @@ class Store:
 
     def keep_log(self, trial_name: str, run_id: str, content: bytes) -> str:
         """Keep a trial's transcript; gives its path inside the store."""
-        place = Path("artifacts") / _safe(run_id) / f"{_safe(trial_name)}.log"
+        place = Path("artifacts") / safe_name(run_id) / f"{safe_name(trial_name)}.log"
         with _translated(self.folder):
             (self.folder / place).parent.mkdir(parents=True, exist_ok=True)
             (self.folder / place).write_bytes(content)
+        return str(place)
+
+    def keep_artifact(self, name: str, run_id: str, content: bytes) -> str:
+        """Keep a file that a device wrote; gives its path inside the store. Equal content is kept once."""
+        digest = hashlib.sha256(content).hexdigest()[:12]
+        place = Path("artifacts") / safe_name(run_id) / f"{safe_name(name)}-{digest}"
+        with _translated(self.folder):
+            if not (self.folder / place).exists():
+                write_whole(self.folder / place, content)
         return str(place)
 
 
@@ -337,18 +391,6 @@ def _configure(connection: Any, _record: Any) -> None:
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
     connection.execute("PRAGMA foreign_keys=ON")
-
-
-def _safe(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._-]+", "_", name)
-
-
-def _run_suggestion(reference: str, known: Sequence[str]) -> str:
-    if not known:
-        return "the store is empty: measure something with `devbench run`"
-    match = nearest(reference, known)
-    latest = ", ".join(known[:3])
-    return f"did you mean {match}?" if match else f"`last` is the newest; the latest are {latest}"
 
 
 def _insert_cells(connection: sa.Connection, run_id: str, cells: Sequence[Cell]) -> None:
