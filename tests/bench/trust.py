@@ -7,15 +7,19 @@ from collections import Counter
 
 import numpy as np
 
-from orchestrator.analysis.paired import paired_p
-from orchestrator.analysis.power import ALPHA, blocks_needed, power_of
+from orchestrator.analysis.calibration import SessionNoises
+from orchestrator.analysis.compare import compare
+from orchestrator.analysis.comparison import Change
+from orchestrator.analysis.power import blocks_needed, power_of
 from orchestrator.analysis.trust import verdict_of
 from orchestrator.plan import Measure
+from tests.unit.comparison_models import Truth, interleaved, matching
 from tests.unit.disturbed_cells import cell_trials
 from tests.unit.sequential_models import MODELS, block_values, stopped
 
 CELLS = 300
 RUNS = 2000
+COMPARISONS = 400
 DISTURBANCES = {
     "clean": "",
     "drift 5 %": "thermal-drift",
@@ -88,16 +92,25 @@ def _peeking(rng: np.random.Generator, model: str, sd: float) -> tuple[float, fl
 
 
 def power_stated_and_reached() -> None:
-    """Changes found by the test of compare (p50), in %, against what `plan --detect` states"""
+    """Changes called slower by p50 by `compare`, in % of 400, against what `plan --detect` states"""
     print(f"{'change':>8}{'noise':>8}{'blocks':>8}{'stated':>8}{'reached':>9}")
     rng = np.random.default_rng(3)
     for effect in (0.02, 0.03, 0.05, 0.10):
-        for sd in (0.005, 0.01, 0.02, 0.04):
+        for sd in (0.01, 0.02, 0.04, 0.08):
             blocks = blocks_needed(effect, sd, power=0.9)
-            if blocks is None:
+            if blocks is None or blocks > 100:
                 continue
-            rows = rng.normal(math.log1p(effect), sd, (RUNS, blocks))
-            p = paired_p(rows, is_order_mixed=np.ones(RUNS, dtype=bool))
-            reached = float(np.mean((p.joint <= ALPHA) & (p.typical <= 2 * ALPHA)))
+            reached = _reached(rng, blocks, effect, sd)
             stated = power_of(blocks, effect, sd)
             print(f"{100 * effect:6.0f} %{100 * sd:6.1f} %{blocks:8d}{100 * stated:8.1f}{100 * reached:9.1f}")
+
+
+def _reached(rng: np.random.Generator, blocks: int, effect: float, sd: float) -> float:
+    found = 0
+    for _ in range(COMPARISONS):
+        cell = interleaved(
+            rng, lambda draw, count: draw.normal(0, sd / math.sqrt(2), count), blocks=blocks, truth=Truth(effect=effect)
+        )
+        rows = compare(matching([cell]), is_one_run=True, noises=SessionNoises(), threshold=effect / 2)
+        found += rows[0].verdict is Change.SLOWER
+    return found / COMPARISONS
