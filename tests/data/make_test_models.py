@@ -19,6 +19,8 @@
 | unfed.tflite | adds a tensor that nothing fills: it loads, and fails when it runs |
 | no_scale.tflite | int8_add without its quantisation: the runtime aborts |
 | far_buffer.tflite | says that its constant lies far outside the file: the runtime would crash |
+| odd_zero_point.tflite | int8_add with a zero point that no int8 has: XNNPACK fails, the plain kernels do not |
+| uneven_add.tflite | two_inputs with inputs that cannot be added |
 | truncated.tflite | the first 60 % of tiny_add |
 | empty.tflite | nothing |
 | not_a_model.tflite | a web server's error page |
@@ -115,10 +117,10 @@ def one_op(file: Path, *, code: int = Op.ADD, version: int = 1, custom: str = ""
     graph.save(file, [x], [y])
 
 
-def two_inputs(file: Path) -> None:
+def two_inputs(file: Path, *, columns: int = 3) -> None:
     """Two inputs of different shape."""
     graph = Graph()
-    left, right, total = (graph.tensor(n, s) for n, s in (("left", (2, 3)), ("right", (1, 3)), ("sum", (2, 3))))
+    left, right, total = (graph.tensor(n, s) for n, s in (("left", (2, columns)), ("right", (1, 3)), ("sum", (2, 3))))
     graph.op(Op.ADD, [left, right], total)
     graph.save(file, [left, right], [total])
 
@@ -179,6 +181,16 @@ def fatal(folder: Path) -> None:
     graph.save(folder / "far_buffer.tflite", [x], [y])
 
 
+def mutated(folder: Path) -> None:
+    """Sound models with one number changed: a zero point that no int8 has, and inputs that cannot be added."""
+    graph = Graph()
+    x, y = graph.tensor("x", (1, 64), INT8), graph.tensor("y", (1, 64), INT8)
+    graph.graph.tensors[y].quantization.zeroPoint = [15363]
+    graph.op(Op.ADD, [x, x], y, version=2)
+    graph.save(folder / "odd_zero_point.tflite", [x], [y])
+    two_inputs(folder / "uneven_add.tflite", columns=10813443)
+
+
 def main(arguments: list[str]) -> None:
     """Write every model into the given folder, or into `models` beside this script."""
     folder = Path(arguments[0]) if arguments else Path(__file__).parent / "models"
@@ -192,6 +204,7 @@ def main(arguments: list[str]) -> None:
     partial(folder / "islands.tflite", [Op.CUMSUM, Op.CUMSUM])
     odd_inputs(folder)
     fatal(folder)
+    mutated(folder)
     sound = (folder / "tiny_add.tflite").read_bytes()
     (folder / "truncated.tflite").write_bytes(sound[: len(sound) * 6 // 10])
     (folder / "empty.tflite").write_bytes(b"")

@@ -13,6 +13,7 @@ from android_harness.adb_transport import ADB
 from android_harness.adb_wire import ServerAddress
 from orchestrator.errors import DeviceFull, DeviceLost, DeviceUnfit, SettingsError, error_text
 from orchestrator.fleet import Device
+from orchestrator.transports.remote_commands import file_error
 
 LINK = AdbLink("pixel8", AdbServer(ServerAddress("127.0.0.1", 1)), "R5CT10")
 
@@ -120,4 +121,4 @@ def test_what_a_refusal_means(reason: str, kind: type[Exception]) -> None:
 )
 def test_what_a_file_error_means(reason: str, kind: type[Exception]) -> None:
     """A full phone is told from one that refuses."""
-    assert type(LINK.file_error("write /data/x", reason)) is kind
+    assert type(file_error("phone", "write /data/x", reason)) is kind
