@@ -204,7 +204,7 @@ class TestShowAndHistory:
         cell = done.json["cells"][0]
         assert set(cell["latency_us"]) == {"p50", "mean", "p90", "p95", "p99"}
         assert cell["latency_us"]["p90"]["low"] < cell["latency_us"]["p90"]["value"]
-        assert cell["trust"] == "trusted"
+        assert cell["trust"] == {"verdict": "trusted", "reasons": []}
 
     def test_history_finds_the_run(self, workplace: Workplace) -> None:
         """Twelve nights, slower by 8 % from the ninth: named in JSON and in words."""
