@@ -42,6 +42,7 @@ warmup_runs = 5
 warmup_min_ms = 300
 settle_ms = 300                                     # how long a load runs before the model starts
 # budget = "20m"                                    # stop cleanly when this much time is spent
+# sustain = "10m"                                   # run each cell without a rest instead: when does it throttle?
 # seed = 1                                          # the order of the trials; drawn and stored if left out
 
 [conditions]

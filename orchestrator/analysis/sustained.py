@@ -24,6 +24,7 @@ _ENDS = 0.1
 _SURE = 6.0
 _NOISE_MIN = 0.002
 _RANK_TIE = 0.02
+_OTHERS = ("other-cpu", "steal")
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,9 @@ def _sustained(cell: Cell, trials: Sequence[Trial]) -> Sustained | None:
     if len(usable) < len(attempt):
         notes.append(f"{len(attempt) - len(usable)} of {len(attempt)} slices do not count; see their reasons")
     throttled = _throttled_after_s(curve)
+    shared = sum(any(finding.rule in _OTHERS for finding in trial.findings) for trial in usable)
+    if throttled is not None and shared:
+        notes.append(f"other programs were busy during {shared} of {len(usable)} slices: the slow-down may be theirs")
     return Sustained(cell, seconds, tuple(curve), start_us, end_us, throttled, tuple(notes))
 
 

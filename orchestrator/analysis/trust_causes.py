@@ -1,7 +1,7 @@
 """The causes for which a cell is not trusted. Each check gives a cause, or None where nothing is wrong.
 
 What telemetry and findings say counts first; where a file has neither, the latencies speak alone. Simulated (12 blocks,
-noise of 1 to 3 % between trials, 80 samples each), all checks together find fault with 1 to 2 % of clean cells.
+noise of 0.5 to 3 % between trials, 80 samples each), all checks together find fault with 0 to 3 % of clean cells.
 """
 
 from __future__ import annotations

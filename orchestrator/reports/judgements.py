@@ -43,7 +43,7 @@ def show_trust(console: Console, summary: RunSummary) -> None:
             alike.setdefault(key, []).append((found, reason.text))
     for (verdict, cause, remedy), pairs in list(alike.items())[:_SHOWN]:
         found, text = pairs[0]
-        more = f" (and {len(pairs) - 1} more cells)" if len(pairs) > 1 else ""
+        more = {1: "", 2: " (and 1 more cell)"}.get(len(pairs), f" (and {len(pairs) - 1} more cells)")
         where = f"{found.cell.model}, {found.cell.setting}{more}: {text}"
         console.print(Text.assemble("  ", (f"{verdict}, {cause}", TRUST_STYLE[verdict]), f": {where}; {remedy}"))
     if len(alike) > _SHOWN:

@@ -107,6 +107,17 @@ def test_heat_rejects_no_slice_but_other_reasons_do() -> None:
     assert "1 of 30 slices do not count" in only(rejected("other-cpu")).notes[0]
 
 
+def test_a_slow_down_beside_other_programs_may_be_theirs() -> None:
+    """It is told with the note; where nothing slowed down there is nothing to explain."""
+    finding = Finding("other-cpu", Severity.WARN, "reason", "remedy")
+
+    def beside(trials: list[Trial]) -> list[Trial]:
+        return [replace(trial, findings=(finding,)) for trial in trials[:10]] + trials[10:]
+
+    assert "during 10 of 30 slices" in only(beside(slices(make_cell(), throttle_at=12))).notes[0]
+    assert only(beside(slices(make_cell()))).notes == ()
+
+
 def test_sustained_trials_never_enter_an_ordinary_estimate() -> None:
     """One file may hold both."""
     cell = make_cell()
