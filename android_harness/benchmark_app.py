@@ -9,12 +9,15 @@ from typing import Any
 import device_agents
 from android_harness.benchmark_app_output import facts_in, install_error, read_app_output
 from orchestrator.binaries import APP, Binaries
+from orchestrator.delegates import Delegate, delegate_of
 from orchestrator.errors import UsageError
+from orchestrator.op_profile import OpProfile
 from orchestrator.plan import Measure
 from orchestrator.runners import benchmark_model_flags as flags
-from orchestrator.runners.base import Command, Places, Reading, RunnerError, inputs_refused
+from orchestrator.runners.base import NO_FILES, Command, Places, Reading, RunnerError, inputs_refused
 from orchestrator.runners.benchmark_model import BinaryCache
-from orchestrator.runners.benchmark_model_flags import Program
+from orchestrator.runners.benchmark_model_delegates import ROWS, Program
+from orchestrator.runners.benchmark_model_flags import Invocation
 from orchestrator.trial import Cell
 
 _PLAIN = {"LC_ALL": "C"}
@@ -35,7 +38,8 @@ class BenchmarkApp:
     """Runs one APK of the cache per cell, through a script that is the agent's child. The app is another process: it
     cannot be pinned, and one app cannot run beside itself."""
 
-    delegates = tuple(flags.DELEGATES[Program.INTERPRETER])
+    delegates = tuple(ROWS[Program.INTERPRETER])
+    no_profiles = "logcat cuts an app's messages at 1 KiB; use benchmark_model"
     platforms = ("android",)
     takes_inputs = False
 
@@ -50,12 +54,14 @@ class BenchmarkApp:
         driver = Path(device_agents.__file__).with_name("benchmark_app.sh")
         return {"runner": self._cache.find(variant, machine), "driver": driver}
 
-    def unsupported(self, cell: Cell) -> str | None:
+    def unsupported(self, cell: Cell, delegate: Delegate, facts: Mapping[str, Any]) -> str | None:
         if cell.affinity != "any":
             return f"{cell.runner} cannot have affinity {cell.affinity}: Android places an app, and nobody can pin it"
         if cell.load.startswith("model:"):
             return f"{cell.runner} cannot have load {cell.load}: the app cannot run beside itself"
-        reason = flags.unsupported(self._cache.fingerprint(cell.runner_sha256), cell.delegate)
+        if delegate.host_files or delegate.env or delegate.cache:
+            return f"{cell.runner} cannot have delegate {cell.delegate}: an app gets no libraries, environment or cache"
+        reason = flags.unsupported(self._cache.fingerprint(cell.runner_sha256), delegate)
         return None if reason is None else f"{cell.runner}: {reason}"
 
     def check_command(self, python: str, files: Mapping[str, str]) -> Command:
@@ -73,7 +79,7 @@ class BenchmarkApp:
             raise inputs_refused(cell.runner)
         known = self._cache.fingerprint(cell.runner_sha256)
         program = places.files["driver"]
-        _, *given = flags.measured_arguments(known, cell, program=program, model=places.model, measure=measure)
+        _, *given = flags.measured_arguments(known, _invocation(cell, places), measure)
         split = next((flag for flag in given if flag.split() != [flag]), None)
         if split is not None:
             raise UsageError(
@@ -90,8 +96,27 @@ class BenchmarkApp:
             remedy="measure load model:FILE with benchmark_model",
         )
 
-    def read(self, stdout: Sequence[bytes], stderr: Sequence[bytes]) -> Reading:
+    def read(
+        self, stdout: Sequence[bytes], stderr: Sequence[bytes], outputs: Mapping[str, bytes] = NO_FILES
+    ) -> Reading:
         return read_app_output(stdout)
+
+    def unprofiled(self, cell: Cell, facts: Mapping[str, Any]) -> str | None:
+        return f"{cell.runner} gives no operator profiles: {self.no_profiles}"
+
+    def profile_command(self, cell: Cell, places: Places, measure: Measure) -> Command:
+        raise AssertionError("unprofiled() said no")
+
+    def read_profile(
+        self, stdout: Sequence[bytes], stderr: Sequence[bytes], outputs: Mapping[str, bytes] = NO_FILES
+    ) -> OpProfile | None:
+        return None
+
+
+def _invocation(cell: Cell, places: Places) -> Invocation:
+    delegate = places.delegate or delegate_of(cell.delegate)
+    where = {"library": places.library, "options": delegate.option_text, "folder": None, "cache": None, "token": None}
+    return Invocation(places.files["driver"], places.model, cell.threads, delegate, where, outputs={})
 
 
 def _wait_s(measure: Measure) -> int:

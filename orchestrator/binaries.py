@@ -21,8 +21,9 @@ from orchestrator.content_hash import sha256
 from orchestrator.errors import HostError, UsageError
 from orchestrator.runners.benchmark_model import BenchmarkModel
 from orchestrator.runners.benchmark_model_apk import read_apk
+from orchestrator.runners.benchmark_model_delegates import Program
 from orchestrator.runners.benchmark_model_fingerprint import Elf, machine_name, read_fingerprint, read_program
-from orchestrator.runners.benchmark_model_flags import Fingerprint, Program
+from orchestrator.runners.benchmark_model_flags import Fingerprint
 from orchestrator.whole_files import write_whole, written_whole
 
 _SCHEMA, _VERSION = "devbench.binaries", 1

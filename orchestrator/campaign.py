@@ -6,15 +6,15 @@ import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import tenacity
 
 from orchestrator import registry
-from orchestrator.clock import SYSTEM, timestamp
-from orchestrator.conductor import Conductor, runner_trouble
+from orchestrator.clock import SYSTEM, Deadline, timestamp
+from orchestrator.conductor import Conductor, Kept, runner_trouble
 from orchestrator.content_hash import sha256
 from orchestrator.cool_down import Pace
 from orchestrator.course import Course, conducted
@@ -22,8 +22,12 @@ from orchestrator.device_lock import device_lock
 from orchestrator.errors import DevbenchError, Interrupted, StoreError, during
 from orchestrator.fleet import Device
 from orchestrator.grid import unsupported
-from orchestrator.platforms.base import Facts
+from orchestrator.observing import DeviceResult as DeviceResult
+from orchestrator.observing import Observer as Observer
+from orchestrator.observing import Progress as Progress
+from orchestrator.op_profile import ProfilePass
 from orchestrator.prepare import Prepared, keep_files, runner_files
+from orchestrator.profile_pass import ProfileWork
 from orchestrator.store import SessionRecord, Store
 from orchestrator.tally import Tally
 from orchestrator.trial import Cell, Finding, Outcome, Slot, Trial
@@ -33,46 +37,6 @@ T = TypeVar("T")
 _TRIES = 4
 _FIRST_WAIT_S = 1.0
 _LONGEST_WAIT_S = 20.0
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far one device is: trials made, and what is missing until every cell has its least number of trials."""
-
-    block: int
-    done: int
-    missing: int
-    left_s: float
-
-
-class Observer(Protocol):
-    """Is told what happens; called from the devices' threads, one call at a time."""
-
-    def device_ready(
-        self, device: str, facts: Facts, findings: Sequence[Finding], skipped: Sequence[Trial]
-    ) -> None: ...
-
-    def trial_started(self, slot: Slot, progress: Progress) -> None: ...
-
-    def waiting(self, slot: Slot, reason: str) -> None: ...
-
-    def trial_done(self, trial: Trial, progress: Progress) -> None: ...
-
-    def trouble(self, device: str, error: DevbenchError) -> None: ...
-
-    def device_ended(self, device: str, ending: str) -> None: ...
-
-
-@dataclass
-class DeviceResult:
-    """How the work on one device ended."""
-
-    device: str
-    ending: str = "not started"
-    error: DevbenchError | None = None
-    incomplete: list[Cell] = field(default_factory=list)
-    measured: int = 0
-    began: bool = False
 
 
 def measure(
@@ -175,7 +139,10 @@ class _DeviceWork:
                 with during(f"getting {self.device.name} ready"):
                     conductor = self._persist(self._open)
                 self._begin_session(conductor)
-                self.result.ending = self._work_through()
+                collect = self._shared.prepared.plan.collect
+                self.result.ending = self._work_through() if collect.latency else "done"
+                if collect.profile:
+                    self._profile()
                 self._make_room()
                 self._end_session(self.result.ending)
             except StoreError:
@@ -203,7 +170,7 @@ class _DeviceWork:
             pace=self._pace,
         )
         for name, files in self._runner_files.items():
-            self._conductor.use_runner(name, files)
+            self._conductor.use_runner(name, files, self._runner_facts.get(name))
         return self._conductor
 
     def _lock(self, identity: str) -> AbstractContextManager[None]:
@@ -266,6 +233,7 @@ class _DeviceWork:
 
     def _sort_out(self, conductor: Conductor, cells: Sequence[Cell]) -> tuple[list[Cell], list[Trial]]:
         runnable, skipped = [], []
+        files, troubles = self._shared.prepared.inventory.files(), dict[str, str | None]()
         for cell in cells:
             reason = unsupported(
                 cell,
@@ -274,7 +242,12 @@ class _DeviceWork:
                 platform=conductor.platform,
                 runner=registry.runner(cell.runner),
                 conditions=self._shared.prepared.plan.conditions,
+                delegate=files.delegate(cell.delegate),
+                runner_facts=self._runner_facts.get(cell.runner),
             )
+            if reason is None and cell.delegate not in troubles:
+                troubles[cell.delegate] = conductor.delegate_trouble(cell.delegate)
+            reason = reason or troubles.get(cell.delegate)
             if reason is None:
                 runnable.append(cell)
             else:
@@ -290,7 +263,8 @@ class _DeviceWork:
         if not self._has_session:
             self._add_session({}, ())
         self.result.measured = self._tally.measured
-        self.result.incomplete = [cell for cell in self._cells if not self._tally.is_complete(cell)]
+        if self._shared.prepared.plan.collect.latency:
+            self.result.incomplete = [cell for cell in self._cells if not self._tally.is_complete(cell)]
         missing = [
             self._unmeasured(slot, Outcome.NOT_RUN, self._tally.given_up(slot.cell) or ending)
             for cell in self.result.incomplete
@@ -316,6 +290,32 @@ class _DeviceWork:
         conductor = self._persist(self._open)
         self._add_session(conductor.facts.as_json() | {"runners": self._runner_facts}, conductor.findings)
 
+    def _budget(self) -> Deadline | None:
+        budget_s = self._shared.prepared.plan.measure.budget_s
+        return Deadline.after(max(0.0, budget_s - self._tally.used_s)) if budget_s else None
+
+    def _profile(self) -> None:
+        """The cells once more with their operators timed, when all latencies are in."""
+
+        def attempt(action: Callable[[Conductor], tuple[ProfilePass, Kept]]) -> tuple[ProfilePass, Kept]:
+            return self._persist(lambda: action(self._conductor or self._open()))
+
+        def told(passed: ProfilePass) -> None:
+            self.result.profiled += passed.outcome == Outcome.MEASURED
+            self._tell(lambda observer: observer.profiled(passed))
+
+        work = ProfileWork(
+            run=self._run_id,
+            session=self._session,
+            store=self._shared.store,
+            runner_facts=self._runner_facts,
+            attempt=attempt,
+            stopped=self._shared.stop.is_set,
+            told=told,
+            budget=self._budget(),
+        )
+        self.result.unprofiled = work.profile_cells(self._cells)
+
     def do(self, slot: Slot, *, waits: bool) -> Trial:
         """One slot's trial, stored and counted; `waits` says whether the device is waited for."""
         before = self._progress(slot.block)
@@ -333,14 +333,14 @@ class _DeviceWork:
     def _try(self, slot: Slot, *, waits: bool) -> Trial:
         """One trial, committed. A connection that breaks is made anew a few times."""
         conductor = self._conductor or self._open()
-        trial, transcript = conductor.conduct(
+        trial, kept = conductor.conduct(
             slot,
             run=self._run_id,
             session=self._session,
             stopped=self._shared.stop.is_set,
             waiting=(lambda reason: self._tell(lambda observer: observer.waiting(slot, reason))) if waits else None,
         )
-        return self._keep(trial, transcript)
+        return self._keep(trial, kept)
 
     def _persist(self, action: Callable[[], T]) -> T:
         """Do it, again after a while where the kind of error gives hope, and let go of the device in between."""
@@ -379,8 +379,13 @@ class _DeviceWork:
     def _report_trouble(self, error: DevbenchError) -> None:
         self._tell(lambda observer: observer.trouble(self.device.name, error))
 
-    def _keep(self, trial: Trial, transcript: bytes) -> Trial:
-        name = f"{self.device.name}-b{trial.slot.block:03d}-p{trial.slot.position:03d}-{trial.cell.id}"
-        kept = replace(trial, log=self._shared.store.keep_log(name, self._run_id, transcript))
-        self._shared.store.add_trial(kept)
-        return kept
+    def _keep(self, trial: Trial, kept: Kept) -> Trial:
+        store, name = self._shared.store, f"{self.device.name}-b{trial.slot.block:03d}"
+        log = store.keep_log(f"{name}-p{trial.slot.position:03d}-{trial.cell.id}", self._run_id, kept.transcript)
+        files = {
+            role: store.keep_artifact(f"{self.device.name}-{trial.cell.id}-{role}", self._run_id, content)
+            for role, content in kept.outputs.items()
+        }
+        whole = replace(trial, log=log, evidence={**trial.evidence, "artifacts": files})
+        store.add_trial(whole)
+        return whole

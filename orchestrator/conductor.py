@@ -4,41 +4,70 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from orchestrator import registry, telemetry
 from orchestrator.agent import SamplesWhenRead
+from orchestrator.analysis.estimate import trial_latency_us
+from orchestrator.arrange import Arranger
+from orchestrator.arrange import Files as Files
 from orchestrator.clock import SYSTEM, Clock, Deadline, timestamp
 from orchestrator.cool_down import CoolDown, Look, Pace
 from orchestrator.deploy import Deployment
-from orchestrator.errors import DevbenchError, DeviceUnfit, HostError, Interrupted, StoreError, UsageError, during
+from orchestrator.errors import DevbenchError, DeviceUnfit, HostError, Interrupted, UsageError, during
 from orchestrator.evidence import judge
 from orchestrator.evidence_terms import Asked, Readiness, process_elsewhere
 from orchestrator.fleet import Device, Limits
+from orchestrator.op_profile import OpProfile, ProfilePass
 from orchestrator.plan import Conditions, Measure
-from orchestrator.platforms.base import Facts, Platform
-from orchestrator.runners.base import Command, Places, Reading, Runner, RunnerError
+from orchestrator.platforms.base import Facts, Hold, Platform
+from orchestrator.runners.base import Command, Places, Reading, RunnerError
 from orchestrator.stage import Report, Stage, Trialling
 from orchestrator.transports.base import Completed
-from orchestrator.trial import Finding, Severity, Slot, Trial
+from orchestrator.trial import Cell, Finding, Outcome, Severity, Slot, Trial
+from orchestrator.trial_files import TrialFiles
 
 _CONNECT_S = 60.0
 _COMMAND_S = 60.0
 _LOOK_S = 0.5
+_PROFILED_RUNS_MAX = 1000
+"""A profiler's memory is small, and a thousand inferences say what an operator costs."""
 _TRANSCRIPT_MAX = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True)
-class Files:
-    """The host files behind the names that cells carry."""
+class Kept:
+    """What of a trial goes to the store beside its record."""
 
-    models: Mapping[str, Path]
-    """By SHA-256."""
-    load_models: Mapping[str, Path]
-    """By the load's label, such as `model:detector@1f2e3d4c`."""
-    inputs: Path | None = None
+    transcript: bytes
+    outputs: Mapping[str, bytes] = field(default_factory=dict)
+    """The files that the runner wrote on the device, by role."""
+
+
+@dataclass(frozen=True)
+class _Execution:
+    """One run of a cell's command, judged."""
+
+    started_at: str
+    duration_s: float
+    cool_down_s: float
+    trialling: Trialling
+    report: Report
+    reading: Reading
+    outcome: Outcome
+    reason: str | None
+    findings: tuple[Finding, ...]
+    evidence: Mapping[str, Any]
+    kept: Kept
+
+
+class MakeCommand(Protocol):
+    """A runner's `command`, or its `profile_command`."""
+
+    def __call__(self, cell: Cell, places: Places, measure: Measure) -> Command: ...
 
 
 class Conductor:
@@ -63,8 +92,6 @@ class Conductor:
         self._files = files
         self._clock = clock
         kind = registry.transport(device.transport)
-        self._python = kind.python(device)
-        self._runner_files: dict[str, Mapping[str, Path]] = {}
         self.platform = platform_of(device)
         self._limits = device.limits.over(self.platform.default_limits)
         self._held = ExitStack()  # the hardware's lock first, so that it is let go last
@@ -75,10 +102,12 @@ class Conductor:
             workdir = device.workdir or kind.default_workdir(device)
             own = self.platform.stage(self._transport, device, workdir)
             self._stage: Stage = own or Deployment(self._transport, self.platform, workdir)
+            self._written = TrialFiles(self._transport, workdir)
             with during(f"probing {device.name}"):
                 probed = self._stage.probe(Deadline.after(_COMMAND_S))
                 self.facts: Facts = self.platform.facts(probed, self._ask)
-            self._holds, held_findings = self.platform.holds(conditions, self.facts)
+            holds, held_findings = self.platform.holds(conditions, self.facts)
+            self._arranger = self._an_arranger(kind.python(device), holds)
             session_findings = self._held.enter_context(self.platform.session(conditions, self.facts, self._ask))
             self._has_canary, canary_findings = self._try_canary()
         except BaseException:
@@ -100,6 +129,20 @@ class Conductor:
             *canary_findings,
         )
 
+    def _an_arranger(self, python: str, holds: Sequence[Hold]) -> Arranger:
+        return Arranger(
+            self._stage,
+            self._written,
+            platform=self.platform,
+            facts=self.facts,
+            holds=holds,
+            python=python,
+            measure=self._measure,
+            conditions=self._conditions,
+            files=self._files,
+            ask=self._ask,
+        )
+
     def close(self) -> None:
         """Undo what was held, then let go."""
         try:
@@ -110,25 +153,32 @@ class Conductor:
     def prune(self) -> None:
         """Make room on the device; called when the work there is done."""
         self._stage.prune()
+        self._written.clear()
 
     def _ask(self, argv: Sequence[str]) -> Completed:
         return self._transport.run(list(argv), deadline=Deadline.after(_COMMAND_S))
 
-    def use_runner(self, name: str, files: Mapping[str, Path]) -> None:
-        """The host files of a runner, by role, for all cells that name it."""
-        self._runner_files[name] = files
+    def use_runner(self, name: str, files: Mapping[str, Path], facts: Mapping[str, Any] | None = None) -> None:
+        """The host files of a runner, by role, for all cells that name it; `facts` where its check was made before."""
+        self._arranger.runner_files[name] = files
+        self._arranger.runner_facts[name] = facts or {}
 
     def runner_facts(self, name: str) -> tuple[Mapping[str, Any], RunnerError | None]:
         """What the runner says of its runtime on this device, or why it cannot run here."""
         runner = registry.runner(name)
-        command = runner.check_command(self._python, self._runner_places(name))
+        command = runner.check_command(self._arranger.python, self._arranger.runner_places(name))
         completed = self._stage.check(command, Deadline.after(_COMMAND_S))
         facts, error = runner.read_check(completed.stdout.splitlines())
         if completed.exit != 0 and error is None:
             words = completed.stderr.decode("utf-8", "replace").strip().splitlines()
             message = words[-1] if words else f"status {completed.exit}"
             error = RunnerError("internal", message, f"run it by hand: {' '.join(command.argv)}", permanent=True)
+        self._arranger.runner_facts[name] = facts
         return facts, error
+
+    def delegate_trouble(self, label: str) -> str | None:
+        """Why the libraries of a cell's delegate cannot be loaded here; None when they can, as far as files tell."""
+        return self._arranger.delegate_trouble(label)
 
     def look(self) -> tuple[Sequence[Mapping[str, Any]], str | None]:
         """Telemetry of half a second, and which limit the device breaks now."""
@@ -143,22 +193,79 @@ class Conductor:
         session: str,
         stopped: Callable[[], bool],
         waiting: Callable[[str], None] | None = lambda _: None,
-    ) -> tuple[Trial, bytes]:
-        """The slot's trial and the agent's transcript of it; `waiting` is told what the device is waited for. Without
-        it the trial follows the one before as it is."""
-        runner = registry.runner(slot.cell.runner)
+    ) -> tuple[Trial, Kept]:
+        """The slot's trial, and what is kept beside it; `waiting` is told what the device is waited for. Without it the
+        trial follows the one before as it is."""
+        done = self._execute(slot.cell, registry.runner(slot.cell.runner).command, self._measure, stopped, waiting)
+        trial = Trial(
+            run=run,
+            slot=slot,
+            session=session,
+            outcome=done.outcome,
+            reason=done.reason,
+            started_at=done.started_at,
+            duration_s=done.duration_s,
+            samples_us=done.reading.samples_us,
+            warmup_us=done.reading.warmup_us,
+            summary=done.reading.summary,
+            metrics=_child_metrics(done.report, done.reading)
+            | dict(done.reading.metrics)
+            | {"cool_down_s": done.cool_down_s},
+            telemetry=telemetry.columns(done.report),
+            evidence=done.evidence,
+            findings=done.findings,
+        )
+        return trial, done.kept
+
+    def profile(self, cell: Cell, *, run: str, session: str, stopped: Callable[[], bool]) -> tuple[ProfilePass, Kept]:
+        """The cell's operators timed, in a pass of its own: profiling distorts, so that this is never a trial."""
+        runner = registry.runner(cell.runner)
+        measure = replace(self._measure, runs=min(self._measure.runs, _PROFILED_RUNS_MAX))
+        done = self._execute(cell, runner.profile_command, measure, stopped, lambda _: None)
+        profile = runner.read_profile(done.report.stdout, done.report.stderr, done.kept.outputs)
+        outcome, reason = _profile_verdict(done, profile)
+        latency = Trial(run, Slot(cell, 0, 0), session, outcome, reason, done.started_at)
+        latency = replace(latency, samples_us=done.reading.samples_us, summary=done.reading.summary)
+        passed = ProfilePass(
+            run=run,
+            cell=cell,
+            session=session,
+            outcome=outcome,
+            reason=reason,
+            started_at=done.started_at,
+            duration_s=done.duration_s,
+            latency_us=trial_latency_us(latency, "p50"),
+            profile=profile,
+            evidence=done.evidence,
+            findings=done.findings,
+        )
+        return passed, done.kept
+
+    def _execute(
+        self,
+        cell: Cell,
+        make: MakeCommand,
+        measure: Measure,
+        stopped: Callable[[], bool],
+        waiting: Callable[[str], None] | None,
+    ) -> _Execution:
         readiness = self._cool_down.wait(stopped, waiting) if waiting else Readiness(self._state())
         started_at, began_s = timestamp(self._clock.now()), self._clock.monotonic_s()
-        with during(f"running {slot.cell}"):
-            trialling = self._trialling(slot, runner)
+        folder = self._written.name()
+        with during(f"running {cell}"):
+            trialling, cache = self._arranger.trialling(cell, partial(make, measure=measure), folder, stopped)
             report = self._stage.run(trialling, stopped)
-        if stopped():
-            raise Interrupted("stopped", remedy="`devbench run --resume` goes on where it was")
+            if stopped():
+                raise Interrupted("stopped", remedy="`devbench run --resume` goes on where it was")
+            outputs, lost = self._written.pull(trialling.command.outputs)
+            entries = self._written.entries(cache) if cache else None
+            if cache or trialling.command.outputs:
+                self._written.remove(folder)
         states = (readiness.state, self._state(report.samples))
-        reading = runner.read(report.stdout, report.stderr)
+        reading = registry.runner(cell.runner).read(report.stdout, report.stderr, outputs)
         asked = Asked(
-            slot.cell,
-            self._measure,
+            cell,
+            measure,
             self._conditions,
             self.device.limits,
             trialling.affinity,
@@ -166,58 +273,30 @@ class Conductor:
             states,
             tuple(broken for state in states if (broken := self.platform.breach(self._limits, state))),
             readiness,
+            own_delegate=self._files.delegate(cell.delegate),
+            lost_outputs=lost,
+            cache_entries=entries,
         )
         outcome, reason, findings = judge(asked, report, reading)
-        trial = Trial(
-            run=run,
-            slot=slot,
-            session=session,
-            outcome=outcome,
-            reason=reason,
+        evidence = _evidence(trialling, report, reading) | {
+            "states": [dict(state) for state in states],
+            "cool_down": readiness.as_json(),
+        }
+        if entries is not None:
+            evidence["cache"] = {"condition": asked.delegate.cache, "entries": entries}
+        return _Execution(
             started_at=started_at,
             duration_s=round(self._clock.monotonic_s() - began_s, 3),
-            samples_us=reading.samples_us,
-            warmup_us=reading.warmup_us,
-            summary=reading.summary,
-            metrics=_child_metrics(report, reading) | dict(reading.metrics) | {"cool_down_s": readiness.waited_s},
-            telemetry=telemetry.columns(report),
-            evidence=_evidence(trialling, report, reading)
-            | {"states": [dict(state) for state in states], "cool_down": readiness.as_json()},
+            cool_down_s=readiness.waited_s,
+            trialling=trialling,
+            report=report,
+            reading=reading,
+            outcome=outcome,
+            reason=reason,
             findings=findings,
+            evidence=evidence,
+            kept=Kept(bytes(report.transcript[:_TRANSCRIPT_MAX]), outputs),
         )
-        return trial, bytes(report.transcript[:_TRANSCRIPT_MAX])
-
-    def _trialling(self, slot: Slot, runner: Runner) -> Trialling:
-        cell, measure = slot.cell, self._measure
-        files = self._runner_places(cell.runner)
-        inputs = self._push(self._files.inputs) if self._files.inputs else None
-        model = self._push(self._files.models[cell.model_sha256])
-        beside: Command | None = None
-        if cell.load in self._files.load_models:
-            load_model = self._push(self._files.load_models[cell.load])
-            beside = runner.beside_command(cell, Places(self._python, files, load_model), measure)
-        return Trialling(
-            command=runner.command(cell, Places(self._python, files, model, inputs), measure),
-            load=cell.load,
-            beside=beside,
-            placement=self._conditions.load_placement,
-            settle_ms=measure.settle_ms,
-            sample_ms=measure.sample_ms,
-            affinity=self.platform.affinity_mask(cell.affinity, self.facts),
-            holds=self._holds,
-            deadline_s=measure.trial_timeout_s,
-        )
-
-    def _runner_places(self, name: str) -> dict[str, str]:
-        return {role: self._push(path, executable=True) for role, path in self._runner_files[name].items()}
-
-    def _push(self, path: Path, *, executable: bool = False) -> str:
-        """Where the file is on the device. The host's copy is in the store: if it is gone, that is the store's loss."""
-        try:
-            return self._stage.ensure(path, executable=executable)
-        except OSError as error:
-            remedy = "see whether the store was moved or deleted"
-            raise StoreError(f"cannot read {path}: {error.strerror}", remedy=remedy) from error
 
     def _state(self, samples: Sequence[Mapping[str, Any]] | None = None) -> Mapping[str, Any]:
         """How the device is, or was during these samples; nothing is asked when nobody limits it."""
@@ -246,6 +325,17 @@ class Conductor:
             remedy = "limit temperature_c_max, or watch for drifting latencies"
             return False, (Finding("no-canary", Severity.WARN, f"no canary probe can run here: {error}", remedy),)
         return True, ()
+
+
+def _profile_verdict(done: _Execution, profile: OpProfile | None) -> tuple[Outcome, str | None]:
+    """What becomes of a profile: what was read of it is stored in any case."""
+    if done.outcome != Outcome.MEASURED:
+        return done.outcome, done.reason
+    if profile is None:
+        return Outcome.FAILED, "the runner gave no operator profile"
+    if profile.problem:
+        return Outcome.REJECTED, f"the operator profile is not whole: {profile.problem}"
+    return Outcome.MEASURED, None
 
 
 def platform_of(device: Device) -> Platform:

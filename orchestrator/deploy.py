@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
@@ -32,10 +33,10 @@ class Deployment:
         self._storage = Storage(transport, workdir)
         self.agent = self._deploy_agent(platform)
 
-    def _target(self, source: Path) -> str:
+    def _target(self, digest: str, name: str) -> str:
         """`blobs/SHA256/name`; the name is for people, so hostile characters in it are dropped."""
-        name = re.sub(r"[^A-Za-z0-9._-]+", "_", source.name).strip("_") or "file"
-        return str(self._workdir / "blobs" / sha256(source) / name[-80:])
+        plain = re.sub(r"[^A-Za-z0-9._-]+", "_", name).strip("_") or "file"
+        return str(self._workdir / "blobs" / digest / plain[-80:])
 
     def _deploy_agent(self, platform: Platform) -> Agent:
         answer = self._transport.run(list(platform.machine_command), deadline=Deadline.after(_COMMAND_S))
@@ -51,7 +52,7 @@ class Deployment:
                 f'no devbench-agent for machine "{machine}" in this installation',
                 remedy="build it with `make agents`, or install devbench from a wheel",
             )
-        target = self._target(binary)
+        target = self._target(sha256(binary), binary.name)
         agent = Agent(self._transport, target)
         with during(f"pushing {binary.name}"):
             if self._agent_hash(agent, target) != sha256(binary):
@@ -101,7 +102,18 @@ class Deployment:
 
     def ensure(self, source: Path, *, executable: bool = False) -> str:
         """Where `source` is on the device, pushed if its content is not there yet, its hash read back."""
-        target = self._target(source)
+        return self._ensure(source, self._target(sha256(source), source.name), executable=executable)
+
+    def ensure_together(self, sources: Mapping[str, Path]) -> tuple[str, ...]:
+        """Where the files are on the device under these names, all in one folder, so that libraries find each other.
+        The folder is known by the content of them all."""
+        content = "\n".join(sorted(f"{name} {sha256(source)}" for name, source in sources.items()))
+        folder = hashlib.sha256(content.encode()).hexdigest()
+        return tuple(
+            self._ensure(source, self._target(folder, name), executable=False) for name, source in sources.items()
+        )
+
+    def _ensure(self, source: Path, target: str, *, executable: bool) -> str:
         expected = sha256(source)
         if self._verified.get(target) == expected:
             return target

@@ -30,7 +30,8 @@ _LIST = (
     'cd "$1/blobs" || exit 0; shift; touch "$@"; ls -1t; echo --; find . -maxdepth 1 -mtime +{days}; echo --; du -sk *'
 )
 _CLEAN = (
-    'rm -rf "$1/blobs" "$1"/{temporary}* && rm -f "${{1%/*}}"/{temporary}* /data/local/tmp/{temporary}*;'
+    'rm -rf "$1/blobs" "$1/scratch" "$1/caches" "$1"/{temporary}* &&'
+    'rm -f "${{1%/*}}"/{temporary}* /data/local/tmp/{temporary}*;'
     'rmdir "$1" 2>/dev/null || true'
 )
 

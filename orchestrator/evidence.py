@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from orchestrator.evidence_conditions import CONDITION_RULES
+from orchestrator.evidence_delegates import DELEGATE_RULES
 from orchestrator.evidence_terms import (
     Asked,
     fail,
@@ -124,32 +125,6 @@ def _content(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding
         )
 
 
-def _delegate(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding]:
-    total, delegated = reading.observed.get("nodes_total"), reading.observed.get("nodes_delegated")
-    if delegated is None:
-        if "delegates_applied" not in reading.observed:
-            yield unverified("delegate", "the runner does not say which nodes the delegate took")
-        return
-    if asked.cell.delegate == "cpu" and delegated > 0:
-        yield reject(
-            "delegate",
-            f"plain CPU kernels were asked for, and {delegated} nodes were delegated",
-            "see the log",
-        )
-    if asked.cell.delegate != "cpu" and delegated == 0:
-        yield reject(
-            "delegate",
-            f"{asked.cell.delegate} took none of the {total} nodes: the model ran on plain CPU kernels",
-            "use delegate cpu for this model, or convert it so that the delegate can take it",
-        )
-    elif asked.cell.delegate != "cpu" and total and delegated < total:
-        yield warn(
-            "delegate-partial",
-            f"{asked.cell.delegate} took {delegated} of {total} nodes",
-            "look at the operators that are left on the CPU",
-        )
-
-
 def _threads(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding]:
     """XNNPACK's pool of N is the calling thread and N - 1 more, made at allocation. Plain kernels start theirs
     when an operator is large enough, and not always N - 1: there only one thread can be told from several."""
@@ -159,7 +134,7 @@ def _threads(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding
         if "threads_echo" not in reading.observed:
             yield unverified("threads", "the runner does not say how many threads it uses")
         return
-    if asked.cell.delegate == "xnnpack":
+    if asked.delegate.base == "xnnpack":
         used, is_wrong = allocated - before + 1, allocated - before != asked.cell.threads - 1
     else:
         used, is_wrong = after - before + 1, asked.cell.threads == 1 and after > before
@@ -249,4 +224,5 @@ def _inputs(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding]
         )
 
 
-_RULES = (_content, *WORD_RULES, _delegate, _threads, _confinement, _affinity, _count, _inputs, *CONDITION_RULES)
+_OF_THE_TOOL = (_content, *WORD_RULES, *DELEGATE_RULES, _threads, _confinement, _affinity, _count, _inputs)
+_RULES = (*_OF_THE_TOOL, *CONDITION_RULES)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from orchestrator.delegates import Delegate, delegate_of
 from orchestrator.fleet import Limits
 from orchestrator.plan import Conditions, Measure
 from orchestrator.platforms.base import Hold
@@ -60,6 +61,16 @@ class Asked:
     breaches: tuple[str, ...] = ()
     """The limits it broke then, in words."""
     readiness: Readiness = NOT_LOOKED
+    own_delegate: Delegate | None = None
+    """What the cell's delegate stands for; None where its label says it."""
+    lost_outputs: Mapping[str, str] = field(default_factory=dict)
+    """Files that the runner was to write and that did not arrive, by role, and why."""
+    cache_entries: int | None = None
+    """How many files the delegate's cache held after the trial; None where the cell states no cache."""
+
+    @property
+    def delegate(self) -> Delegate:
+        return self.own_delegate or delegate_of(self.cell.delegate)
 
 
 def fail(rule: str, reason: str, remedy: str) -> Finding:

@@ -1,4 +1,4 @@
-"""What a tool says of itself against what was asked: flags, delegates and threads in its own words. Pure."""
+"""What a tool says of itself against what was asked: flags, files and threads in its own words. Pure."""
 
 from __future__ import annotations
 
@@ -25,30 +25,15 @@ def _flags(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding]:
         )
 
 
-def _delegate(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding]:
-    """A delegate that could not be made is only a warning, or nothing at all: the CPU does the work."""
-    wanted, observed = asked.cell.delegate, reading.observed
-    applied, fallbacks = observed.get("delegates_applied"), observed.get("fallbacks") or []
-    if (echo := observed.get("delegate_echo")) is not None and echo != wanted:
-        yield reject("delegate", f"{wanted} was asked for, and the runner speaks of {echo}", "see the trial's log")
-        return
-    if wanted == "cpu":
-        if observed.get("xnnpack_created") or applied:
-            yield reject("delegate", "plain CPU kernels were asked for, and XNNPACK was made", "use a newer build")
-        return
-    if applied is not None and wanted not in applied and observed.get("nodes_delegated") != 0:
-        why = f": {fallbacks[0]}" if fallbacks else ""
-        yield reject("delegate", f"{wanted} was not applied{why}", "see whether device and build have this delegate")
-    elif fallbacks:
-        yield reject("delegate-fallback", f"not all ran on {wanted}: {fallbacks[0]}", "see the trial's log")
-    elif observed.get("delegation") == "partial" and observed.get("nodes_delegated") is None:
-        yield warn(
-            "delegate-partial",
-            f"{wanted} took a part of the model, in {observed.get('partitions')} pieces",
-            "look at the operators that are left on the CPU",
-        )
-    if wanted == "gpu" and observed.get("gpu_backend") == "opengl":
-        yield reject("gpu-backend", "OpenCL was asked for, and OpenGL ran", "see whether the device has OpenCL")
+def _files(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding]:
+    """What the tool wrote against what it printed; a file that did not arrive is told, and costs nothing else."""
+    told = reading.observed.get("result_proto", "")
+    if told.startswith("contradicts"):
+        yield reject("result-file", f"the result file {told}", "see the trial's log and its artifacts")
+    for role, why in asked.lost_outputs.items():
+        yield warn(f"{role}-file-lost", f"the {role} file did not arrive: {why}", "see whether the device has room")
+    for role in reading.observed.get("unreadable_files") or ():
+        yield warn(f"{role}-file-unreadable", f"the {role} file cannot be read", "see the trial's artifacts")
 
 
 def _threads(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding]:
@@ -60,7 +45,7 @@ def _threads(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding
         yield reject("threads", f"{wanted} threads were asked for, and the tool speaks of {echo}", "see the log")
     seen = threads_seen(report, reading)
     has_looked = (report.closing.get("wall_ns") or 0) >= _LOOKS_NEEDED * 1e6 * asked.measure.sample_ms > 0
-    if asked.cell.delegate == "xnnpack" and seen is not None and seen < wanted and has_looked:
+    if asked.delegate.base == "xnnpack" and seen is not None and seen < wanted and has_looked:
         yield reject(
             "threads",
             f"{wanted} threads were asked for, and the kernel shows {seen}",
@@ -79,4 +64,4 @@ def _foreground(asked: Asked, report: Report, reading: Reading) -> Iterator[Find
         )
 
 
-WORD_RULES = (_flags, _delegate, _threads, _foreground)
+WORD_RULES = (_flags, _files, _threads, _foreground)

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from orchestrator.delegates import check_name
 from orchestrator.errors import SettingsError, UsageError
 from orchestrator.settings import Table, read_toml, suggestion
-from orchestrator.trial import DELEGATES
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -115,10 +115,14 @@ class _Shared:
 
 
 def _read_delegates(table: Table, below: tuple[str, ...]) -> tuple[str, ...]:
+    """A plan may define delegates of its own, so that whether there is such a one is seen when there is a plan."""
     names = table.texts("delegates", below)
-    for name in names:
-        if name not in DELEGATES:
-            raise table.error("delegates", f'"{name}" is no delegate', suggestion(name, DELEGATES))
+    try:
+        for name in names:
+            check_name(name)
+    except ValueError as error:
+        problem, _, remedy = str(error).partition(": ")
+        raise table.error("delegates", problem, remedy) from error
     return names
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from orchestrator.delegates import LOADED, Delegate, delegate_of, name_of
 from orchestrator.errors import UsageError
 from orchestrator.fleet import Device
 from orchestrator.load import parse_load
@@ -58,14 +60,16 @@ def expand(
     cores: int | None,
     runners: Mapping[str, str | None],
     has_loads: bool = True,
+    delegates: Sequence[str] | None = None,
 ) -> Grid:
-    """Every combination the plan asks of this device; `runners` has the hash of each runner where it is known. Loads
-    that nobody asked for are left out where the device has none."""
+    """Every combination the plan asks of this device; `runners` has the hash of each runner where it is known, and
+    `delegates` the labels of the plan's delegates where they are not its words. Loads that nobody asked for are left
+    out where the device has none."""
     counted = cores or _ASSUMED_CORES
     sweep = plan.sweep
     loads = sweep.loads or (auto_loads(counted) if has_loads else ("idle",))
     threads = sweep.threads or auto_threads(counted)
-    axes = (models, list(runners), sweep.delegates, threads, sweep.affinity, loads)
+    axes = (models, list(runners), delegates or sweep.delegates, threads, sweep.affinity, loads)
     _refuse_absurd(device, [len(axis) for axis in axes], plan.measure)
     cells = [
         Cell(
@@ -102,19 +106,33 @@ def _refuse_absurd(device: Device, lengths: Sequence[int], measure: Measure) -> 
 
 
 def unsupported(
-    cell: Cell, *, device: Device, facts: Facts, platform: Platform, runner: Runner, conditions: Conditions
+    cell: Cell,
+    *,
+    device: Device,
+    facts: Facts,
+    platform: Platform,
+    runner: Runner,
+    conditions: Conditions,
+    delegate: Delegate | None = None,
+    runner_facts: Mapping[str, Any] | None = None,
 ) -> str | None:
-    """Why this device cannot run the cell, known before any try; None when it can."""
+    """Why this device cannot run the cell, known before any try; None when it can. `runner_facts` are what the runner's
+    check said there."""
     variant = cell.runner.partition(":")[2]
+    delegate = delegate or delegate_of(cell.delegate)
     if platform.name not in runner.platforms:
         return f"{cell.runner} does not run on {platform.name} (it runs on {', '.join(runner.platforms)})"
     if variant and variant not in runner.variants:
         offered = ", ".join(runner.variants) or "none"
         return f"{cell.runner.partition(':')[0]} has no variant {variant} (it has: {offered})"
-    if cell.delegate not in runner.delegates:
+    if delegate.base not in runner.delegates:
         return f"{cell.runner} cannot run delegate {cell.delegate} (it can: {', '.join(runner.delegates)})"
-    if device.delegates and cell.delegate not in device.delegates:
-        return f"devices.toml lists no delegate {cell.delegate} for {device.name}"
+    if platform.name not in delegate.platforms:
+        return f"delegate {delegate.name} runs on {', '.join(delegate.platforms)}, and this is {platform.name}"
+    if device.delegates and name_of(cell.delegate) not in device.delegates:
+        return f"devices.toml lists no delegate {name_of(cell.delegate)} for {device.name}"
+    if delegate.base in LOADED and not delegate.library and not delegate.paths:
+        return f"delegate {delegate.name} has no library; define one of your own in the plan with [[delegate]]"
     if cell.threads > facts.cores:
         return f"{cell.threads} threads on a device with {facts.cores} cores"
     if reason := platform.unsupported(cell, conditions):
@@ -123,7 +141,7 @@ def unsupported(
         platform.affinity_mask(cell.affinity, facts)
     except ValueError as error:
         return str(error)
-    return runner.unsupported(cell)
+    return runner.unsupported(cell, delegate, runner_facts or {})
 
 
 def never_measured(trials: Sequence[Trial]) -> list[str]:

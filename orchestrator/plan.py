@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from orchestrator.errors import UsageError
+from orchestrator.delegate_tables import check_delegate, read_delegates, read_required_share
+from orchestrator.delegates import BUILT_IN, Delegate, parts_of, with_cache
 from orchestrator.load import parse_load
-from orchestrator.settings import Table, duration_s, fraction, read_toml, suggestion
-from orchestrator.trial import DELEGATES
+from orchestrator.settings import Table, duration_s, read_toml
 
 T = TypeVar("T")
 
@@ -81,6 +81,8 @@ class Conditions:
     canary: str = "auto"
     canary_slack: float = 0.1
     cool_down_max_s: float = 120.0
+    delegated_share_min: float = 0.0
+    """The share of nodes the delegate must take: 0 is any but none, 1 is all."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,7 @@ class Collect:
 
     profile: bool = False
     trace: bool = False
+    latency: bool = True
 
 
 @dataclass(frozen=True)
@@ -101,12 +104,23 @@ class Plan:
     collect: Collect = Collect()
     folder: Path = Path()
     """Where relative model paths start."""
+    own_delegates: tuple[Delegate, ...] = ()
+
+    @property
+    def delegates(self) -> Mapping[str, Delegate]:
+        """Every delegate that a cell of this plan may name."""
+        return {**BUILT_IN, **{delegate.name: delegate for delegate in self.own_delegates}}
+
+    def delegate(self, word: str) -> Delegate:
+        """The delegate behind `gpu`, `gpu+warm` or the label of a cell of this plan."""
+        name, cache = parts_of(word)
+        return with_cache(self.delegates[name], cache)
 
     def as_json(self) -> dict[str, Any]:
         return {
             part: {item.name: getattr(getattr(self, part), item.name) for item in fields(getattr(self, part))}
             for part in ("sweep", "measure", "conditions", "collect")
-        } | {"folder": str(self.folder)}
+        } | {"folder": str(self.folder), "delegates": [delegate.as_json() for delegate in self.own_delegates]}
 
 
 def plan_from_json(content: Mapping[str, Any]) -> Plan:
@@ -117,6 +131,7 @@ def plan_from_json(content: Mapping[str, Any]) -> Plan:
         conditions=_part(Conditions, content["conditions"]),
         collect=_part(Collect, content["collect"]),
         folder=Path(content["folder"]),
+        own_delegates=tuple(Delegate.from_json(item) for item in content.get("delegates") or ()),
     )
 
 
@@ -133,24 +148,37 @@ def read_plan(path: Path) -> Plan:
     root = read_toml(path)
     sweep, measure = root.table("sweep"), root.table("measure")
     conditions, collect = root.table("conditions"), root.table("collect")
+    own_delegates = read_delegates(root)
     plan = Plan(
-        sweep=_read_sweep(sweep),
+        sweep=_read_sweep(sweep, (*BUILT_IN, *(delegate.name for delegate in own_delegates))),
         measure=_read_measure(measure),
         conditions=_read_conditions(conditions),
-        collect=Collect(profile=collect.boolean("profile", False), trace=collect.boolean("trace", False)),
+        collect=_read_collect(collect),
         folder=path.parent,
+        own_delegates=own_delegates,
     )
     for table in (sweep, measure, conditions, collect, root):
         table.finish()
     return plan
 
 
-def _read_sweep(table: Table) -> Sweep:
+def _read_collect(table: Table) -> Collect:
+    collect = Collect(
+        profile=table.boolean("profile", False),
+        trace=table.boolean("trace", False),
+        latency=table.boolean("latency", True),
+    )
+    if collect == Collect(latency=False):
+        raise table.error("latency", "is false, and nothing else is collected", "add profile = true, or remove it")
+    return collect
+
+
+def _read_sweep(table: Table, delegates: Sequence[str]) -> Sweep:
     default = Sweep()
     return Sweep(
         models=_checked(table, "models", default.models, str),
         runners=_checked(table, "runners", default.runners, check_runner),
-        delegates=_checked(table, "delegates", default.delegates, check_delegate),
+        delegates=_checked(table, "delegates", default.delegates, partial(check_delegate, known=delegates)),
         threads=_read_threads(table),
         affinity=_checked(table, "affinity", default.affinity, check_affinity),
         loads=None if _is_auto(table, "loads") else _checked(table, "loads", (), parse_load),
@@ -196,12 +224,6 @@ def check_threads(count: int) -> int:
     if not 1 <= count <= THREADS_MAX:
         raise ValueError(f"{count} threads: use 1 to {THREADS_MAX}")
     return count
-
-
-def check_delegate(name: str) -> str:
-    if name not in DELEGATES:
-        raise ValueError(f'"{name}" is no delegate: {suggestion(name, DELEGATES)}')
-    return name
 
 
 def check_affinity(text: str) -> str:
@@ -298,91 +320,5 @@ def _read_conditions(table: Table) -> Conditions:
         canary=table.choice("canary", CANARY, default.canary),
         canary_slack=table.fraction("canary_slack") or default.canary_slack,
         cool_down_max_s=table.duration_s("cool_down_max") or default.cool_down_max_s,
+        delegated_share_min=read_required_share(table),
     )
-
-
-@dataclass(frozen=True)
-class Overrides:
-    """What the command line says; it wins over the file. None is unsaid."""
-
-    models: tuple[str, ...] = ()
-    runner: str | None = None
-    delegates: str | None = None
-    threads: str | None = None
-    affinity: str | None = None
-    loads: str | None = None
-    blocks: str | None = None
-    precision: str | None = None
-    budget: str | None = None
-    sustain: str | None = None
-    seed: int | None = None
-    profile: bool = False
-    trace: bool = False
-
-
-def apply_overrides(plan: Plan, said: Overrides, folder: Path) -> Plan:
-    """The plan with what the command line says; relative models of the command line start at `folder`."""
-    return replace(
-        plan,
-        sweep=replace(plan.sweep, **_sweep_overrides(said, folder)),
-        measure=replace(plan.measure, **_measure_overrides(said)),
-        collect=Collect(plan.collect.profile or said.profile, plan.collect.trace or said.trace),
-    )
-
-
-def _sweep_overrides(said: Overrides, folder: Path) -> dict[str, Any]:
-    sweep: dict[str, Any] = {}
-    if said.models:
-        sweep["models"] = tuple(str(folder / model) for model in said.models)
-    if said.runner is not None:
-        sweep["runners"] = _listed("--runner", said.runner, check_runner)
-    if said.delegates is not None:
-        sweep["delegates"] = _listed("--delegate", said.delegates, check_delegate)
-    if said.threads is not None:
-        sweep["threads"] = None if said.threads == "auto" else _listed("--threads", said.threads, _thread_word)
-    if said.affinity is not None:
-        sweep["affinity"] = _listed("--affinity", said.affinity, check_affinity)
-    if said.loads is not None:
-        sweep["loads"] = None if said.loads == "auto" else _listed("--load", said.loads, partial(_load_word, folder))
-    return sweep
-
-
-def _measure_overrides(said: Overrides) -> dict[str, Any]:
-    measure: dict[str, Any] = {}
-    if said.blocks is not None:
-        measure["blocks_min"], measure["blocks_max"] = _option("--blocks", said.blocks, parse_blocks)
-    if said.precision is not None:
-        measure["precision"] = _option("--precision", said.precision, fraction)
-    if said.budget is not None:
-        measure["budget_s"] = _option("--budget", said.budget, duration_s)
-    if said.sustain is not None:
-        measure["sustain_s"] = _option("--sustain", said.sustain, parse_sustain)
-    if said.seed is not None:
-        measure["seed"] = said.seed
-    return measure
-
-
-def _thread_word(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise ValueError(f'"{text}" is no thread count: write --threads 1,2,4')
-    return check_threads(int(text))
-
-
-def _load_word(folder: Path, text: str) -> str:
-    model = parse_load(text).model
-    return text if model is None else f"model:{folder / model}"
-
-
-def _listed(option: str, text: str, check: Any) -> tuple[Any, ...]:
-    words = tuple(dict.fromkeys(_option(option, word.strip(), check) for word in text.split(",") if word.strip()))
-    if not words:
-        raise UsageError(f"{option}: nothing in the list", remedy=f"give {option} at least one value")
-    return words
-
-
-def _option(option: str, text: str, parse: Any) -> Any:
-    try:
-        return parse(text)
-    except ValueError as error:
-        problem, _, remedy = str(error).partition(": ")
-        raise UsageError(f"{option}: {problem}", remedy=remedy) from error

@@ -15,6 +15,7 @@ from orchestrator.bundled import bundled_models
 from orchestrator.clock import SYSTEM
 from orchestrator.conductor import Files, platform_of
 from orchestrator.content_hash import sha256
+from orchestrator.delegates import Delegate
 from orchestrator.errors import ModelError, StoreError, UsageError
 from orchestrator.fleet import Device, Limits
 from orchestrator.grid import Grid, expand, load_label
@@ -23,6 +24,7 @@ from orchestrator.model import Model
 from orchestrator.model_files import find_models
 from orchestrator.plan import Plan, plan_from_json
 from orchestrator.runners.base import inputs_refused
+from orchestrator.settings import suggestion
 from orchestrator.store import RunRecord, Store
 from orchestrator.trial import Cell
 
@@ -35,6 +37,8 @@ class Inventory:
     load_models: Mapping[str, Model]
     """By the load as the plan has it, such as `model:detector.tflite`."""
     inputs: Path | None
+    delegates: tuple[Delegate, ...] = ()
+    """What the plan sweeps over, its files on the host found and hashed."""
 
     def files(self) -> Files:
         """What a conductor needs of it."""
@@ -42,6 +46,7 @@ class Inventory:
             models={model.sha256: model.path for model in self.models},
             load_models={load_label(load, self.load_models): model.path for load, model in self.load_models.items()},
             inputs=self.inputs,
+            delegates={delegate.label: delegate for delegate in self.delegates},
         )
 
 
@@ -70,6 +75,7 @@ class Prepared:
             cores=cores,
             runners=runners,
             has_loads=platform_of(device).has_loads,
+            delegates=[delegate.label for delegate in self.inventory.delegates],
         )
 
     def runner_names(self, device: Device) -> tuple[str, ...]:
@@ -90,11 +96,13 @@ def prepare(plan: Plan, devices: Sequence[Device]) -> Prepared:
     """Check everything that can be checked on the host. Raises on the first thing that is wrong."""
     _refuse_unsupported_collection(plan)
     _refuse_one_device_twice(devices)
+    _refuse_unknown_delegates(plan, devices)
     models, notes = find_models(plan.sweep.models or [str(path) for path in bundled_models()], plan.folder)
     inventory = Inventory(
         models=models,
         load_models=_load_models(plan),
         inputs=_inputs(plan),
+        delegates=tuple(_found_delegate(plan, word) for word in dict.fromkeys(plan.sweep.delegates)),
     )
     prepared = Prepared(_new_record(plan, devices), plan, tuple(devices), inventory, notes=notes)
     for device in devices:
@@ -104,6 +112,7 @@ def prepare(plan: Plan, devices: Sequence[Device]) -> Prepared:
                 raise inputs_refused(name)
         cores = registry.transport(device.transport).cores(device)
         prepared.grid(device, cores, dict.fromkeys(prepared.runner_names(device)))
+    _refuse_unprofiled(prepared)
     return prepared
 
 
@@ -118,12 +127,16 @@ def runner_files(store: Store, name: str, machine: str, earlier: Mapping[str, An
     return {role: _blob(store, sha256(path)) for role, path in installed.items()}
 
 
+def _refuse_unprofiled(prepared: Prepared) -> None:
+    """When no runner of the run can give a profile, nobody waits for it; one among several is skipped by name."""
+    names = dict.fromkeys(name for device in prepared.devices for name in prepared.runner_names(device))
+    refusals = {name: registry.runner(name).no_profiles for name in names}
+    if prepared.plan.collect.profile and all(refusals.values()):
+        listed = "; ".join(f"{name} gives no operator profiles: {why}" for name, why in refusals.items())
+        raise UsageError(f"--profile: {listed}", remedy="use --runner benchmark_model, or leave profile out")
+
+
 def _refuse_unsupported_collection(plan: Plan) -> None:
-    if plan.collect.profile:
-        raise UsageError(
-            "--profile: no installed runner gives operator profiles (LiteRT's Python interface exposes none)",
-            remedy="leave profile out",
-        )
     if plan.collect.trace:
         raise UsageError("--trace: no installed platform can record system traces", remedy="leave trace out")
 
@@ -138,6 +151,41 @@ def _refuse_one_device_twice(devices: Sequence[Device]) -> None:
                 remedy="remove one of them, or choose one with --device",
             )
         seen[identity] = device.name
+
+
+def _refuse_unknown_delegates(plan: Plan, devices: Sequence[Device]) -> None:
+    """devices.toml is read without a plan, and a plan may define delegates of its own."""
+    known = tuple(plan.delegates)
+    for device in devices:
+        for name in device.delegates:
+            if name not in known:
+                raise UsageError(
+                    f'devices.toml: [[device]] "{device.name}" delegates: "{name}" is no delegate',
+                    remedy=suggestion(name, known),
+                )
+
+
+def _found_delegate(plan: Plan, word: str) -> Delegate:
+    """The delegate behind a word of the plan, its files on the host found and hashed."""
+    delegate = plan.delegate(word)
+    paths = {file: plan.folder / file for file in delegate.host_files}
+    for path in paths.values():
+        if not path.is_file():
+            raise UsageError(
+                f"{path}: no such file for delegate {delegate.name}",
+                remedy="check library and libraries of its [[delegate]]; they start where the plan is",
+            )
+    if len({path.name for path in paths.values()}) < len(paths):
+        raise UsageError(
+            f"delegate {delegate.name} has two files of one name, and all go into one folder on the device",
+            remedy="rename one of them",
+        )
+    return replace(
+        delegate,
+        library=str(paths[delegate.library]) if delegate.library else None,
+        libraries=tuple(str(paths[file]) for file in delegate.libraries),
+        files={str(path): sha256(path) for path in paths.values()},
+    )
 
 
 def _load_models(plan: Plan) -> dict[str, Model]:
@@ -199,12 +247,14 @@ def keep_files(store: Store, prepared: Prepared) -> Prepared:
     """The run with its files kept in the store, and measured from there: editing a file changes no run under way."""
     inventory = prepared.inventory
     paths = [model.path for model in (*inventory.models, *inventory.load_models.values())]
-    for path in [*paths, *([inventory.inputs] if inventory.inputs else [])]:
+    libraries = [Path(file) for delegate in inventory.delegates for file in delegate.host_files]
+    for path in [*paths, *libraries, *([inventory.inputs] if inventory.inputs else [])]:
         store.keep_blob(path)
     kept = {
         "models": [[model.name, model.sha256] for model in inventory.models],
         "load_models": {load: [model.name, model.sha256] for load, model in inventory.load_models.items()},
         "inputs": sha256(inventory.inputs) if inventory.inputs else None,
+        "delegates": [delegate.as_json() for delegate in inventory.delegates],
     }
     record = replace(prepared.record, fleet={**prepared.record.fleet, "files": kept})
     return replace(prepared, record=record, inventory=_kept_inventory(store, kept))
@@ -217,7 +267,14 @@ def _kept_inventory(store: Store, kept: Mapping[str, Any]) -> Inventory:
             load: Model(name, _blob(store, digest), digest) for load, (name, digest) in kept["load_models"].items()
         },
         inputs=_blob(store, kept["inputs"]) if kept["inputs"] else None,
+        delegates=tuple(_kept_delegate(store, item) for item in kept.get("delegates") or ()),
     )
+
+
+def _kept_delegate(store: Store, content: Mapping[str, Any]) -> Delegate:
+    """A delegate whose files are the store's copies; its label, which content makes, stays as it was."""
+    delegate = Delegate.from_json(content)
+    return replace(delegate, copies={path: str(_blob(store, digest)) for path, digest in delegate.files.items()})
 
 
 def _blob(store: Store, digest: str) -> Path:

@@ -18,7 +18,7 @@ from orchestrator.binary_lock import LOCK, Locked, add_to_lock, read_lock
 from orchestrator.clock import Deadline
 from orchestrator.content_hash import sha256
 from orchestrator.errors import HostError, UsageError
-from orchestrator.runners.benchmark_model_flags import Program
+from orchestrator.runners.benchmark_model_delegates import Program
 from orchestrator.settings import suggestion
 
 BASE = "https://storage.googleapis.com"

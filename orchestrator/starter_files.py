@@ -28,7 +28,7 @@ PLAN = """\
 [sweep]
 # models = ["model.tflite", "models/*.tflite"]      # default: the small bundled models
 # runners = ["litert_runner"]                       # also "litert_runner:zero-copy"
-delegates = ["xnnpack"]                             # "cpu" is the runtime's plain kernels
+delegates = ["xnnpack"]                             # "cpu" is the runtime's plain kernels; "gpu+warm": with caches
 threads = "auto"                                    # or a list such as [1, 2, 4]
 affinity = ["any"]                                  # any, big, mid, little, or a hexadecimal CPU mask
 loads = "auto"                                      # or a list: "idle", "cpu:2@50", "mem:1", "app", "model:FILE"
@@ -55,6 +55,15 @@ load_placement = "other-group"                      # the load competes from a s
 # canary = "off"                                    # or "on": a short probe before each trial; phones have it anyway
 # cool_down_max = "2m"                              # how long a trial waits for a device to be fit again
 # other_cpu_percent_max = 50                        # reject trials beside which other programs used more than this
+# require = "full"                                  # reject a delegate that took a part only; or a share: "80%"
+
+[collect]
+# profile = true                                    # every cell once more with its operators timed: `show --ops`
+
+# A delegate of your own; README.md has all keys.
+# [[delegate]]
+#   name = "my-npu"
+#   library = "libmy_delegate.so"
 """
 
 

@@ -9,9 +9,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-DELEGATES = ("cpu", "xnnpack", "gpu", "nnapi", "hexagon", "coreml", "external", "stable", "npu")
-"""The delegates a cell may name; `cpu` is the runtime's own kernels. A runner says which of them it can run."""
-
 
 class Outcome(StrEnum):
     """What became of a slot. These are never mixed: only `measured` counts in an estimate."""
@@ -72,6 +69,7 @@ class Cell:
     runner: str
     runner_sha256: str | None
     delegate: str
+    """Its label: a user's own delegate carries a hash of its definition, and a cache its condition (`gpu+warm`)."""
     threads: int
     affinity: str
     load: str

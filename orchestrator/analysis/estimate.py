@@ -28,7 +28,17 @@ LATENCY_US_MIN, LATENCY_US_MAX = 1e-6, 1e15
 """A picosecond and thirty years: beyond these a number is a mistake, and ratios of such numbers overflow."""
 P95_SAMPLES_MIN = 60
 SESSIONS_DIFFER = "sessions differ by more than their blocks do: the interval is over sessions"
-METRIC_KEYS = ("init_us", "first_us", "memory_peak_kb", "copy_in_us", "copy_out_us")
+METRIC_KEYS = (
+    "init_us",
+    "first_us",
+    "warmup_avg_us",
+    "memory_peak_kb",
+    "memory_init_mb",
+    "memory_overall_mb",
+    "process_maxrss_kb",
+    "copy_in_us",
+    "copy_out_us",
+)
 """The figures of a trial that are reported as a plain median over a cell's trials."""
 
 

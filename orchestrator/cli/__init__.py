@@ -12,7 +12,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from orchestrator.cli import binaries, compare, devices, measure, planning, results
+from orchestrator.cli import binaries, compare, devices, measure, planning, profiles, results
 from orchestrator.errors import DevbenchError, HostError, Interrupted, error_text
 
 _BUG = 70
@@ -33,6 +33,7 @@ app.command()(devices.doctor)
 app.command()(measure.run)
 app.command()(planning.calibrate)
 app.command(name="plan")(planning.plan_command)
+app.command()(profiles.profile)
 app.command()(results.show)
 app.command()(compare.compare)
 app.command()(compare.history)

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from orchestrator.cli.noise_results import keep_and_show_noise
+from orchestrator.cli.operators import show_profiles
 from orchestrator.cli.options import (
     DEFAULT_STORE,
+    AffinityOption,
     BudgetOption,
     DelegateOption,
     DeviceOption,
@@ -42,7 +44,8 @@ from orchestrator.errors import Interrupted, UsageError, error_text
 
 if TYPE_CHECKING:
     from orchestrator.campaign import DeviceResult, Observer
-    from orchestrator.plan import Overrides, Plan
+    from orchestrator.overrides import Overrides
+    from orchestrator.plan import Plan
     from orchestrator.prepare import Prepared
     from orchestrator.store import RunRecord, Store
 
@@ -58,7 +61,7 @@ def run(
     runner: RunnerOption = None,
     delegate: DelegateOption = None,
     threads: ThreadsOption = None,
-    affinity: Annotated[str | None, typer.Option("--affinity", help="any,big,mid,little or masks")] = None,
+    affinity: AffinityOption = None,
     load: LoadOption = None,
     blocks: Annotated[str | None, typer.Option("--blocks", help="MIN:MAX trials a cell")] = None,
     precision: Annotated[str | None, typer.Option("--precision", help="Stop a cell when this precise: 2%")] = None,
@@ -79,7 +82,7 @@ def run(
     quiet: QuietOption = False,
 ) -> None:
     """Measure models on every device of the fleet."""
-    from orchestrator.plan import Overrides
+    from orchestrator.overrides import Overrides
 
     said = Overrides(
         models=tuple(model or ()),
@@ -119,7 +122,8 @@ def _go_on(run: str, store: str, *, as_json: bool, quiet: bool, require_trust: b
 
 def planned(path: Path | None, said: Overrides) -> Plan:
     """The plan of a file, or an empty one, with what the command line says."""
-    from orchestrator.plan import Plan, apply_overrides, read_plan
+    from orchestrator.overrides import apply_overrides
+    from orchestrator.plan import Plan, read_plan
 
     return apply_overrides(read_plan(path) if path else Plan(folder=Path.cwd()), said, Path.cwd())
 
@@ -169,6 +173,8 @@ def conduct(
     with _closed_output_forgiven():
         if prepared.plan.measure.arms:
             keep_and_show_noise(store, record, as_json=as_json)
+        elif not prepared.plan.collect.latency:
+            show_profiles(store, record, as_json=as_json)
         else:
             summary = show_stored(store, record, as_json=as_json)
         sys.stdout.flush()
@@ -239,9 +245,10 @@ def _verdict(record: RunRecord, results: Sequence[DeviceResult], never: Sequence
     if any(isinstance(error, Interrupted) for error in errors):
         _say(f"interrupted; `devbench run --resume {record.id}` goes on")
         return Interrupted.exit_code
-    if errors and not any(result.measured for result in results):
+    if errors and not any(result.measured or result.profiled for result in results):
         return errors[0].exit_code
-    if not any(result.measured for result in results):
+    unprofiled = _say_unprofiled(record, results)
+    if not any(result.measured or result.profiled for result in results):
         _say("nothing was measured; the reasons are above and in `devbench show`")
         return _PARTLY_MEASURED
     incomplete = [cell for result in results for cell in result.incomplete]
@@ -250,4 +257,15 @@ def _verdict(record: RunRecord, results: Sequence[DeviceResult], never: Sequence
         return _PARTLY_MEASURED
     for setting in never:
         _say(f"asked for, but measured on no device: {setting}")
-    return _PARTLY_MEASURED if never else 0
+    return _PARTLY_MEASURED if never or unprofiled else 0
+
+
+def _say_unprofiled(record: RunRecord, results: Sequence[DeviceResult]) -> bool:
+    """Which profiles are missing, and why; whether any is."""
+    if any(result.profiled for result in results):
+        _say(f"operator profiles: `devbench show {record.id} --ops`")
+    missing = [passed for result in results for passed in result.unprofiled]
+    for reason in dict.fromkeys(passed.reason for passed in missing):
+        count = sum(passed.reason == reason for passed in missing)
+        _say(f"{count} cells have no whole operator profile: {reason}")
+    return bool(missing)

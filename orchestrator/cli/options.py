@@ -29,10 +29,11 @@ JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on sta
 PlanOption = Annotated[Path | None, typer.Option("--plan", help="What to measure (plan.toml).")]
 ModelOption = Annotated[list[str] | None, typer.Option("--model", help="A model or a glob; may be repeated.")]
 RunnerOption = Annotated[
-    str | None, typer.Option("--runner", help="litert_runner, litert_runner:zero-copy, litert_native")
+    str | None, typer.Option("--runner", help="litert_runner, litert_runner:zero-copy, litert_native, benchmark_model")
 ]
-DelegateOption = Annotated[str | None, typer.Option("--delegate", help="xnnpack,cpu")]
+DelegateOption = Annotated[str | None, typer.Option("--delegate", help="xnnpack,cpu,gpu+warm")]
 ThreadsOption = Annotated[str | None, typer.Option("--threads", help="1,2,4 or auto")]
+AffinityOption = Annotated[str | None, typer.Option("--affinity", help="any,big,mid,little or masks")]
 LoadOption = Annotated[str | None, typer.Option("--load", help="idle,cpu:2@50,mem:1,app,model:FILE or auto")]
 BudgetOption = Annotated[str | None, typer.Option("--budget", help="Stop cleanly after this long: 20m")]
 SeedOption = Annotated[int | None, typer.Option("--seed", min=0, help="The order of the trials.")]

@@ -61,7 +61,7 @@ def calibrate(
     quiet: QuietOption = False,
 ) -> None:
     """Measure the same thing twice in every block: what can each device tell apart? Kept for compare and plan."""
-    from orchestrator.plan import Overrides
+    from orchestrator.overrides import Overrides
     from orchestrator.prepare import as_calibration, prepare
 
     said = Overrides(
@@ -97,7 +97,7 @@ def plan_command(
     as_json: JsonOption = False,
 ) -> None:
     """Check a plan, and say how many blocks and how much time it takes to find a change. Touches no device."""
-    from orchestrator.plan import Overrides
+    from orchestrator.overrides import Overrides
     from orchestrator.planning import outlook
     from orchestrator.prepare import prepare
 

@@ -18,6 +18,7 @@ from orchestrator.cli.options import (
     print_json,
     takes_every_letter,
 )
+from orchestrator.errors import UsageError
 
 if TYPE_CHECKING:
     from orchestrator.analysis.summary import RunSummary
@@ -65,9 +66,24 @@ def show(
     store: StoreOption = DEFAULT_STORE,
     require_trust: RequireTrustOption = False,
     as_json: JsonOption = False,
+    ops: Annotated[bool, typer.Option("--ops", help="Its operator profiles instead.")] = False,
+    cell: Annotated[
+        str | None, typer.Option("--cell", metavar="CELL", help="With --ops: only cells of this id, or like this word.")
+    ] = None,
+    against: Annotated[
+        str | None, typer.Option("--against", metavar="RUN", help="With --ops: where this earlier run's differ.")
+    ] = None,
 ) -> None:
     """Show a run: latencies with intervals, variability, speed-up, load sensitivity, and the verdict."""
     let_readers_leave()
+    if not ops and (cell or against):
+        raise UsageError("--cell and --against are about operator profiles", remedy="say --ops with them")
+    if ops:
+        from orchestrator.cli.operators import show_ops
+
+        with opened_store(store, create=False) as opened:
+            show_ops(opened, opened.find_run(run), cell=cell, against=against, as_json=as_json)
+        return
     if Path(run).is_file():
         summary = _show_file(Path(run), as_json=as_json)
     else:

@@ -15,6 +15,7 @@ from rich.text import Text
 from orchestrator.campaign import Progress
 from orchestrator.clock import duration_text
 from orchestrator.errors import DevbenchError
+from orchestrator.op_profile import ProfilePass
 from orchestrator.platforms.base import Facts
 from orchestrator.reports.run_table import latency_text
 from orchestrator.reports.terminal import facts_text
@@ -42,6 +43,12 @@ def _cell_text(cell: Cell) -> str:
     return f"{cell.model} ({cell.setting})"
 
 
+def _profile_text(passed: ProfilePass) -> str:
+    if passed.outcome != Outcome.MEASURED or passed.profile is None:
+        return f"{passed.outcome}: {passed.reason}"
+    return f"{len(passed.profile.ops)} operators, {latency_text(passed.profile.time_us)} an inference"
+
+
 class SilentProgress:
     """Says nothing: for --quiet."""
 
@@ -55,6 +62,9 @@ class SilentProgress:
         pass
 
     def trial_done(self, trial: Trial, progress: Progress) -> None:
+        pass
+
+    def profiled(self, passed: ProfilePass) -> None:
         pass
 
     def trouble(self, device: str, error: DevbenchError) -> None:
@@ -101,6 +111,9 @@ class PlainProgress:
             self._line(f"{place} {_cell_text(trial.cell)}: {latency} (so far {so_far}){left}")
         else:
             self._line(f"{place} {_cell_text(trial.cell)}: {trial.outcome}: {trial.reason}{left}")
+
+    def profiled(self, passed: ProfilePass) -> None:
+        self._line(f"{passed.cell.device}: profile of {_cell_text(passed.cell)}: {_profile_text(passed)}")
 
     def trouble(self, device: str, error: DevbenchError) -> None:
         self._line(f"{device}: {error.fact}; try: {error.remedy}")
@@ -168,6 +181,12 @@ class LiveProgress:
             f"{self._medians.text(cell)} {_cell_text(cell)}",
             left,
         )
+
+    def profiled(self, passed: ProfilePass) -> None:
+        self._rows[passed.cell.device] = ("profiles", "", _cell_text(passed.cell), "")
+        if passed.outcome != Outcome.MEASURED:
+            text = f"{passed.cell.device}: profile of {_cell_text(passed.cell)}: {_profile_text(passed)}"
+            self._console.print(Text(text, style="yellow"))
 
     def trouble(self, device: str, error: DevbenchError) -> None:
         self._console.print(Text(f"{device}: {error.fact}; try: {error.remedy}", style="red"))

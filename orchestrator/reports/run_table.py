@@ -131,6 +131,23 @@ _NARROW_COLUMNS = (
 )
 
 
+def startup_text(found: CellSummary) -> str | None:
+    """What comes before the steady state, and the memory; None where the runner tells none of it."""
+    medians = found.estimate.medians
+    times = (("init", "init_us"), ("first inference", "first_us"), ("warm-up", "warmup_avg_us"))
+    parts = [f"{name} {latency_text(medians[key])}" for name, key in times if medians.get(key) is not None]
+    peak_kb = medians.get("memory_peak_kb") or medians.get("process_maxrss_kb")
+    if not parts:
+        return None
+    parts.append(f"steady {latency_text(found.estimate.latency_us['p50'].value)}")
+    if medians.get("memory_overall_mb") is not None:
+        parts.append(f"model and runtime {medians['memory_overall_mb']:.1f} MB")
+    if peak_kb:
+        parts.append(f"process {peak_kb / 1024:.1f} MB at most")
+    threads = "1 thread" if found.cell.threads == 1 else f"{found.cell.threads} threads"
+    return f"start-up ({found.cell.load}, {threads}): {', '.join(parts)}"
+
+
 def run_table(rows: Sequence[Row], width: int) -> Table:
     """The rows as a table that fits so many columns of text."""
     columns = _WIDE_COLUMNS if width >= WIDE else _NARROW_COLUMNS

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from orchestrator.clock import duration_text
 from orchestrator.reports.judgements import show_stops, show_sustained, show_trust, show_variance
-from orchestrator.reports.run_table import WIDE, Row, run_table
+from orchestrator.reports.run_table import WIDE, Row, run_table, startup_text
 
 if TYPE_CHECKING:
     from orchestrator.analysis.crossover import Crossover, CrossoverAnswer
@@ -226,6 +226,8 @@ def _show_cells(
         for found in cells
     ]
     console.print(run_table(rows, console.width))
+    if startup := startup_text(cells[0]):
+        console.print(Text(startup, style="dim"), soft_wrap=True)
 
 
 def _show_unmeasured(console: Console, summary: RunSummary) -> None:

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol
 
+from orchestrator.delegates import Delegate
 from orchestrator.errors import UsageError
+from orchestrator.op_profile import OpProfile
 from orchestrator.plan import Measure
 from orchestrator.trial import Cell, Summary
+
+NO_FILES: Mapping[str, bytes] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -20,6 +25,8 @@ class Command:
     env: Mapping[str, str] = field(default_factory=dict)
     grace_ms: int = 0
     """How long it may take to undo what the agent cannot, such as an app it started, when it is told to end."""
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    """Files that it writes on the device, by role; they are pulled, kept and given to the runner to read."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +38,18 @@ class Places:
     """The runner's own files by role."""
     model: str
     inputs: str | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What the runner's check said of its runtime on this device."""
+    delegate: Delegate | None = None
+    """What the cell's label stands for; None where it is the runner's own name for it."""
+    library: str | None = None
+    """The delegate's library, or settings."""
+    library_folder: str | None = None
+    """Where what was deployed for the delegate lies, all in one folder."""
+    cache: str | None = None
+    """Where the delegate may keep what it compiles, where the cell states a cache."""
+    outputs: str = ""
+    """A folder of this trial alone for files that the runner writes."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +94,7 @@ class Runner(Protocol):
 
     @property
     def delegates(self) -> Sequence[str]:
-        """The delegates it can run."""
+        """The delegates it can run, by their bases."""
 
     @property
     def platforms(self) -> Sequence[str]:
@@ -85,8 +104,13 @@ class Runner(Protocol):
     def takes_inputs(self) -> bool:
         """Whether it can be given the file that `inputs` under [measure] names."""
 
-    def unsupported(self, cell: Cell) -> str | None:
-        """Why it cannot express the cell, beyond delegates and variants; None when it can."""
+    @property
+    def no_profiles(self) -> str | None:
+        """Why it never gives operator profiles; None where some of its builds do."""
+
+    def unsupported(self, cell: Cell, delegate: Delegate, facts: Mapping[str, Any]) -> str | None:
+        """Why it cannot express the cell, beyond delegates and variants; None when it can. `facts` are what its check
+        said on the device."""
 
     def files(self, variant: str, machine: str) -> Mapping[str, Path]:
         """Its files on the host for a device whose machine name this is, by role, to be pushed.
@@ -106,5 +130,20 @@ class Runner(Protocol):
     def beside_command(self, cell: Cell, places: Places, measure: Measure) -> Command:
         """The command that runs `places.model` endlessly on one thread beside the cell, as the load `model:FILE`."""
 
-    def read(self, stdout: Sequence[bytes], stderr: Sequence[bytes]) -> Reading:
-        """What the output says. Never raises: what cannot be read is an error in the reading."""
+    def read(
+        self, stdout: Sequence[bytes], stderr: Sequence[bytes], outputs: Mapping[str, bytes] = NO_FILES
+    ) -> Reading:
+        """What the output says, and the files it wrote, by role. Never raises: what cannot be read is an error in the
+        reading."""
+
+    def unprofiled(self, cell: Cell, facts: Mapping[str, Any]) -> str | None:
+        """Why it gives no operator profile of the cell; None when it does."""
+
+    def profile_command(self, cell: Cell, places: Places, measure: Measure) -> Command:
+        """The command of a cell with its operators timed; never a measured one. Asked only where `unprofiled` is
+        None."""
+
+    def read_profile(
+        self, stdout: Sequence[bytes], stderr: Sequence[bytes], outputs: Mapping[str, bytes] = NO_FILES
+    ) -> OpProfile | None:
+        """What each operator costs; None where the output has no profile. Never raises."""

@@ -9,8 +9,9 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from orchestrator.runners.benchmark_model_delegates import Program
 from orchestrator.runners.benchmark_model_fingerprint import Elf, machine_name, read_elf, read_fingerprint
-from orchestrator.runners.benchmark_model_flags import Fingerprint, Program
+from orchestrator.runners.benchmark_model_flags import Fingerprint
 
 PACKAGE = "org.tensorflow.lite.benchmark"
 _MANIFEST = "AndroidManifest.xml"

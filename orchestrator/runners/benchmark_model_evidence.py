@@ -50,6 +50,11 @@ _KERNELS = {
 }
 
 
+def kernel_base(kernel: str) -> str:
+    """The delegate that a kernel of this name belongs to; a vendor's kernel is its own name."""
+    return _KERNELS.get(kernel, kernel)
+
+
 def _word(name: str) -> str:
     """The tool's name of a delegate as cells have it."""
     return _WORDS.get(name.lower(), name.lower())
@@ -101,9 +106,9 @@ class Delegation:
             self.share, self.partitions = "none", 0
         elif found := _REPLACING.fullmatch(text):
             total = int(found[2]) if found[2] else None
-            self._add(_KERNELS.get(found[3], found[3]), int(found[1]), total)
+            self._add(kernel_base(found[3]), int(found[1]), total)
         elif found := _COUNTED.fullmatch(text):
-            self._add(_KERNELS.get(found[1], found[1]), int(found[2]), int(found[3]))
+            self._add(kernel_base(found[1]), int(found[2]), int(found[3]))
 
     def _add(self, delegate: str, nodes: int, total: int | None) -> None:
         if len(self.replaced) < _KEPT_MAX and (total is None or nodes <= total):

@@ -7,7 +7,8 @@ import re
 import struct
 from dataclasses import dataclass
 
-from orchestrator.runners.benchmark_model_flags import ENABLING, KNOWN, Fingerprint, Program
+from orchestrator.runners.benchmark_model_delegates import Program
+from orchestrator.runners.benchmark_model_flags import ENABLING, KNOWN, Fingerprint
 from orchestrator.runners.mach_o import is_mach_o, read_mach_o
 
 _WORD = re.compile(rb"[a-z][a-z0-9_-]{3,45}")
@@ -64,6 +65,14 @@ def read_program(content: Content) -> Elf:
         read_mach_o(content)
         return Elf(IOS_MACHINE, "ios")
     return read_elf(content)
+
+
+def elf_machine(header: bytes) -> str | None:
+    """The machine that the first twenty bytes of a program or library name; None where it is neither."""
+    if len(header) < 20 or header[:4] != b"\x7fELF" or header[5] != 1:
+        return None
+    number = struct.unpack_from("<H", header, 18)[0]
+    return _MACHINES.get(number, f"ELF machine {number}")
 
 
 def read_elf(content: Content) -> Elf:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import dataclass
 
+from orchestrator.delegates import Delegate
 from orchestrator.plan import Measure
-from orchestrator.trial import Cell
+from orchestrator.runners.benchmark_model_delegates import (
+    ROWS,
+    Program,
+    all_rows,
+    delegate_flags,
+    inexpressible,
+    row_for,
+)
 
 ENDLESS_RUNS = 2_000_000_000
 ENDLESS_S = 100_000_000
-
-
-class Program(StrEnum):
-    """Two programs share the name; a flag of the one is silently ignored by the other."""
-
-    INTERPRETER = "interpreter"
-    COMPILED_MODEL = "compiled-model"
 
 
 @dataclass(frozen=True)
@@ -57,62 +57,6 @@ _RELEASES: Mapping[Program, tuple[tuple[str, str], ...]] = {
 }
 _OLDEST = {Program.INTERPRETER: "before TensorFlow 2.7", Program.COMPILED_MODEL: "LiteRT 1.3 or later"}
 
-
-@dataclass(frozen=True)
-class DelegateFlags:
-    """What a delegate needs of one program. `asked` is always given, so that a build without it says so
-    (`Unconsumed cmdline flags`) and the trial is rejected; `stated` only where the build knows it."""
-
-    asked: Mapping[str, str]
-    stated: Mapping[str, str] = field(default_factory=dict)
-
-
-DELEGATES: Mapping[Program, Mapping[str, DelegateFlags]] = {
-    # Operators that an accelerator leaves go to plain kernels, in every build alike: without the flag, to XNNPACK.
-    # Other accelerators are not switched off: they are off in every release, and a build may carry the word `use_gpu`
-    # without knowing the flag, which would leave it unconsumed.
-    Program.INTERPRETER: {
-        "xnnpack": DelegateFlags({"use_xnnpack": "true"}, {"xnnpack_force_fp16": "false"}),
-        "cpu": DelegateFlags({"use_xnnpack": "false"}),
-        # With any other backend than `cl` a missing OpenCL silently becomes OpenGL.
-        "gpu": DelegateFlags(
-            {"use_gpu": "true", "use_xnnpack": "false"},
-            {
-                "gpu_backend": "cl",
-                "gpu_precision_loss_allowed": "true",
-                "gpu_experimental_enable_quant": "true",
-                "gpu_inference_for_sustained_speed": "false",
-            },
-        ),
-        "nnapi": DelegateFlags(
-            {"use_nnapi": "true", "use_xnnpack": "false"},
-            {
-                "disable_nnapi_cpu": "true",
-                "nnapi_allow_fp16": "false",
-                "nnapi_allow_dynamic_dimensions": "false",
-                "nnapi_use_burst_mode": "false",
-            },
-        ),
-        "hexagon": DelegateFlags(
-            {"use_hexagon": "true", "use_xnnpack": "false"},
-            {"hexagon_profiling": "false"},
-        ),
-    },
-    # It has no plain kernels to choose. Its GPU is asked for strictly: where nothing says how many operators were
-    # taken, a build that falls back to the CPU cannot be told from one that does not.
-    Program.COMPILED_MODEL: {
-        "xnnpack": DelegateFlags(
-            {"use_cpu": "true", "use_gpu": "false", "use_npu": "false"}, {"require_full_delegation": "false"}
-        ),
-        "gpu": DelegateFlags(
-            {"use_gpu": "true", "use_cpu": "false", "use_npu": "false", "require_full_delegation": "true"},
-            {"gpu-precision": "auto", "gpu_low_priority": "false"},
-        ),
-    },
-}
-"""Issue 5 adds the delegates that need files and options of their own: external, stable, npu."""
-
-NAMES: tuple[str, ...] = tuple(dict.fromkeys(name for table in DELEGATES.values() for name in table))
 
 _STATED: Mapping[Program, Mapping[str, str]] = {
     Program.INTERPRETER: {
@@ -206,46 +150,83 @@ _OTHERS = (
 )
 
 
-def _all_known() -> frozenset[str]:
-    found = {name for table in _STATED.values() for name in table} | set(_OTHERS)
-    for rows in DELEGATES.values():
-        for row in rows.values():
-            found |= {*row.asked, *row.stated}
-    return frozenset(found)
-
-
-KNOWN = _all_known()
+KNOWN = frozenset(
+    {name for table in _STATED.values() for name in table}
+    | set(_OTHERS)
+    | {name for row in all_rows() for name in (*row.asked, *row.stated, *row.cache, *row.needs)}
+)
 """Every flag that is looked for in a build."""
 
-ENABLING = frozenset(name for rows in DELEGATES.values() for row in rows.values() for name in row.asked)
+ENABLING = frozenset(name for row in all_rows() for name in row.asked)
 """The flags without which a build cannot be asked for some delegate."""
 
 
-def unsupported(fingerprint: Fingerprint, delegate: str) -> str | None:
+@dataclass(frozen=True)
+class Invocation:
+    """What one command line is about, beyond how often and how long."""
+
+    program: str
+    model: str
+    threads: int
+    delegate: Delegate
+    places: Mapping[str, str | None]
+    """By the names that the table of delegates uses."""
+    outputs: Mapping[str, str]
+    """Where it shall write what: `result`, the summary; `runtime`, what was delegated; `profile`, the operators."""
+
+
+def unsupported(fingerprint: Fingerprint, delegate: Delegate) -> str | None:
     """Why this build cannot be asked for the delegate; None when it can."""
-    row = DELEGATES[fingerprint.program].get(delegate)
+    row = row_for(fingerprint.program, fingerprint.flags, delegate.base)
     if row is None:
-        can = ", ".join(DELEGATES[fingerprint.program])
-        return f"the {fingerprint.program} program cannot be asked for delegate {delegate} (it can: {can})"
-    missing = [name for name in row.asked if name not in fingerprint.flags]
-    return f"this build has no flag --{missing[0]}" if missing else None
+        can = ", ".join(ROWS[fingerprint.program])
+        return f"the {fingerprint.program} program cannot be asked for delegate {delegate.name} (it can: {can})"
+    return inexpressible(row, delegate, fingerprint.flags)
 
 
-def measured_arguments(
-    fingerprint: Fingerprint, cell: Cell, *, program: str, model: str, measure: Measure
-) -> tuple[str, ...]:
+def written_files(fingerprint: Fingerprint, folder: str, *, profiled: bool) -> dict[str, str]:
+    """Which files this build can be told to write, by role, in a folder of the device."""
+    known, is_compiled = fingerprint.flags, fingerprint.program == Program.COMPILED_MODEL
+    runtime = {"model_runtime_info_output_file"} | (set() if is_compiled else {"export_model_runtime_info"})
+    found = {}
+    if "result_file_path" in known:
+        found["result"] = f"{folder}/result.pb"
+    if runtime <= known:
+        found["runtime"] = f"{folder}/runtime.pb"
+    if profiled and not is_compiled and {"op_profiling_output_mode", "op_profiling_output_file"} <= known:
+        found["profile"] = f"{folder}/profile.pb"
+    elif profiled and not is_compiled and "profiling_output_csv_file" in known:
+        found["profile"] = f"{folder}/profile.csv"
+    return found
+
+
+def measured_arguments(fingerprint: Fingerprint, invocation: Invocation, measure: Measure) -> tuple[str, ...]:
     """The command line of a measured cell: every flag that matters, also where it equals the default."""
-    counts = {
-        "num_runs": str(measure.runs),
-        "min_secs": _seconds(measure.min_ms),
-        "max_secs": _seconds(measure.max_ms),
-        "warmup_runs": str(measure.warmup_runs),
-        "warmup_min_secs": _seconds(measure.warmup_min_ms),
-    }
-    return _arguments(fingerprint, cell, program=program, model=model, counts=counts)
+    return _arguments(fingerprint, invocation, _counts(measure))
 
 
-def endless_arguments(fingerprint: Fingerprint, cell: Cell, *, program: str, model: str) -> tuple[str, ...]:
+def profiled_arguments(fingerprint: Fingerprint, invocation: Invocation, measure: Measure) -> tuple[str, ...]:
+    """The same with the operators timed, in the best form that the build has."""
+    if fingerprint.program == Program.COMPILED_MODEL:
+        return _arguments(fingerprint, invocation, _counts(measure) | {"use_profiler": "true"})
+    given = _counts(measure) | {"enable_op_profiling": "true"}
+    place = invocation.outputs.get("profile", "")
+    if place.endswith(".pb"):
+        given |= {"op_profiling_output_mode": "proto", "op_profiling_output_file": place}
+    elif place:
+        given["profiling_output_csv_file"] = place
+    if "allow_dynamic_profiling_buffer_increase" in fingerprint.flags:
+        given["allow_dynamic_profiling_buffer_increase"] = "true"
+    return _arguments(fingerprint, invocation, given)
+
+
+def unprofiled(fingerprint: Fingerprint) -> str | None:
+    """Why this build gives no operator profile; None when it does."""
+    needed = "use_profiler" if fingerprint.program == Program.COMPILED_MODEL else "enable_op_profiling"
+    return None if needed in fingerprint.flags else f"this build has no flag --{needed}"
+
+
+def endless_arguments(fingerprint: Fingerprint, invocation: Invocation) -> tuple[str, ...]:
     """The command line of a load: it infers for years unless it is killed."""
     counts = {
         "num_runs": str(ENDLESS_RUNS),
@@ -254,19 +235,36 @@ def endless_arguments(fingerprint: Fingerprint, cell: Cell, *, program: str, mod
         "warmup_runs": "1",
         "warmup_min_secs": "0",
     }
-    return _arguments(fingerprint, cell, program=program, model=model, counts=counts)
+    return _arguments(fingerprint, invocation, counts)
 
 
-def _arguments(
-    fingerprint: Fingerprint, cell: Cell, *, program: str, model: str, counts: Mapping[str, str]
-) -> tuple[str, ...]:
+def _counts(measure: Measure) -> dict[str, str]:
+    return {
+        "num_runs": str(measure.runs),
+        "min_secs": _seconds(measure.min_ms),
+        "max_secs": _seconds(measure.max_ms),
+        "warmup_runs": str(measure.warmup_runs),
+        "warmup_min_secs": _seconds(measure.warmup_min_ms),
+    }
+
+
+def _arguments(fingerprint: Fingerprint, invocation: Invocation, more: Mapping[str, str]) -> tuple[str, ...]:
     """A delegate that this program cannot be asked for gets the other program's flags: the tool says that it did not
     consume them, and evidence rejects the trial."""
-    row = DELEGATES[fingerprint.program].get(cell.delegate) or DELEGATES[Program.INTERPRETER][cell.delegate]
-    stated = {**_STATED[fingerprint.program], **row.stated}
-    given = {"graph": model, "num_threads": str(cell.threads), **counts, **row.asked}
-    given |= {name: value for name, value in stated.items() if name in fingerprint.flags and name not in given}
-    return (program, *(f"--{name}={value}" for name, value in given.items()))
+    base, known = invocation.delegate.base, fingerprint.flags
+    programs = (fingerprint.program, *Program)
+    row = next(found for program in programs if (found := row_for(program, known, base)) is not None)
+    given = {"graph": invocation.model, "num_threads": str(invocation.threads), **more}
+    given |= delegate_flags(row, invocation.delegate, known, invocation.places)
+    if "result" in invocation.outputs:
+        given["result_file_path"] = invocation.outputs["result"]
+    if "runtime" in invocation.outputs:
+        given["model_runtime_info_output_file"] = invocation.outputs["runtime"]
+        if fingerprint.program == Program.INTERPRETER:
+            given["export_model_runtime_info"] = "true"
+    stated = _STATED[fingerprint.program]
+    given |= {name: value for name, value in stated.items() if name in known and name not in given}
+    return (invocation.program, *(f"--{name}={value}" for name, value in given.items()))
 
 
 def _seconds(milliseconds: int) -> str:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from orchestrator.runners.base import Reading, RunnerError
+from orchestrator.runners.benchmark_model_delegates import Program
 from orchestrator.runners.benchmark_model_errors import error_in
 from orchestrator.runners.benchmark_model_evidence import Delegation
-from orchestrator.runners.benchmark_model_flags import Program
+from orchestrator.runners.benchmark_model_files import with_files
 from orchestrator.trial import Summary
 
 _LINE_MAX = 64 * 1024
@@ -23,6 +24,12 @@ _KEPT_MAX = 20
 """Different messages that are kept; a failing model repeats one for every inference."""
 
 _LEVEL = re.compile(r"(?:(INFO|WARN|WARNING|ERROR|FATAL|VERBOSE): )?(?:\[[\w./-]{1,200}:\d{1,6}\] )?")
+_LOGCAT = re.compile(
+    r"(?:\d\d-\d\d \d\d:\d\d:\d\d\.\d{3,6} +\d{1,9} +\d{1,9} (?P<level>[VDIWEF]) (?:tflite|litert) *: ?"
+    r"|(?P<brief>[VDIWEF])/(?:tflite|litert) *\( *\d{1,9}\): ?)"
+)
+"""How logcat begins a line, in its forms `threadtime` and `brief`: an app's output is nowhere else."""
+_LOGCAT_LEVELS = {"V": "VERBOSE", "D": "VERBOSE", "I": "INFO", "W": "WARN", "E": "ERROR", "F": "FATAL"}
 _WHOLE = r"\d{1,18}"
 _REAL = r"\d{1,18}(?:\.\d{1,18})?(?:e[+-]?\d{1,3})?"
 _STAT = re.compile(
@@ -103,15 +110,18 @@ def text_of(line: bytes) -> str:
     return line[:_LINE_MAX].decode("utf-8", "replace").rstrip("\r\n")
 
 
-def read_output(stdout: Sequence[bytes], stderr: Sequence[bytes]) -> Reading:
-    """What the tool's output says. Nothing is raised, and no number is given that was not printed."""
+def read_output(
+    stdout: Sequence[bytes], stderr: Sequence[bytes], outputs: Mapping[str, bytes] | None = None
+) -> Reading:
+    """What the tool's output and files say. Nothing is raised, and no number is given that is not there."""
     log = _Log()
     for level, text in _lines(stdout, stderr):
         _take(log, level, text)
     error = error_in(list(log.messages))
     measured = _measured(log)
     summary = measured.summary if measured and not error else None
-    return Reading(summary=summary, metrics=_metrics(log, measured, error), observed=_observed(log), error=error)
+    printed = Reading(summary=summary, metrics=_metrics(log, measured, error), observed=_observed(log), error=error)
+    return with_files(printed, outputs) if outputs else printed
 
 
 def _lines(stdout: Sequence[bytes], stderr: Sequence[bytes]) -> Iterator[tuple[str, str]]:
@@ -123,10 +133,12 @@ def _lines(stdout: Sequence[bytes], stderr: Sequence[bytes]) -> Iterator[tuple[s
             if line == before or not line:
                 continue
             before = line
-            text = text_of(line)
+            text, logged = text_of(line), ""
+            if b"t" in line[:60] and (found := _LOGCAT.match(text)):
+                logged, text = _LOGCAT_LEVELS[found["level"] or found["brief"]], text[found.end() :]
             prefix = _LEVEL.match(text)
             level, start = (prefix[1] or "", prefix.end()) if prefix else ("", 0)
-            yield level, text[start:].rstrip()
+            yield level or logged, text[start:].rstrip()
 
 
 def _take(log: _Log, level: str, text: str) -> None:

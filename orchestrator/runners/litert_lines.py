@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from orchestrator.delegates import Delegate
 from orchestrator.plan import Measure
 from orchestrator.runners.base import Places, Reading, RunnerError
 from orchestrator.trial import Cell
@@ -30,10 +31,18 @@ def _flags(cell: Cell, places: Places, measure: Measure) -> list[str]:
     """What measuring and loading share; every flag is given, because the runners have no defaults."""
     copy = "zero-copy" if cell.runner.endswith(":zero-copy") else "copy"
     flags = [f"--model={places.model}", "--threads", str(cell.threads)]
-    flags += ["--delegate", cell.delegate, "--copy", copy, "--seed", str(measure.input_seed)]
+    delegate = places.delegate.base if places.delegate else cell.delegate
+    flags += ["--delegate", delegate, "--copy", copy, "--seed", str(measure.input_seed)]
     flags += ["--warmup-runs", str(measure.warmup_runs), "--warmup-min-ms", str(measure.warmup_min_ms)]
     flags += ["--max-ms", str(measure.max_ms)]
     return [*flags, f"--inputs={places.inputs}"] if places.inputs else flags
+
+
+def settings_refused(cell: Cell, delegate: Delegate) -> str | None:
+    """Why the runners cannot have the cell's delegate as it is defined; None when they can."""
+    if delegate.cache or delegate.settings or delegate.flags:
+        return f"{cell.runner} takes no settings for delegate {delegate.name}, and keeps no cache"
+    return None
 
 
 def read_check(stdout: Sequence[bytes]) -> tuple[Mapping[str, Any], RunnerError | None]:
@@ -117,6 +126,9 @@ def _metrics(events: Sequence[Mapping[str, Any]], steady: Sequence[Mapping[str, 
     for key in ("copy_in", "copy_out"):
         numbers = _numbers(steady, f"{key}_ns")
         metrics[f"{key}_us"] = statistics.median(numbers) / 1000.0 if numbers else None
+    warmup = [event for event in events if event["event"] == "samples" and event.get("phase") == "warmup"]
+    if warmup_ns := _numbers(warmup, "invoke_ns"):
+        metrics["warmup_avg_us"] = statistics.fmean(warmup_ns) / 1000.0
     start_ns = _numbers(steady, "start_ns")
     if start_ns:
         metrics["steady_from_ns"] = start_ns[0]

@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import device_agents
+from orchestrator.delegates import Delegate
 from orchestrator.errors import HostError
+from orchestrator.op_profile import OpProfile
 from orchestrator.plan import Measure
 from orchestrator.runners import litert_lines
-from orchestrator.runners.base import Command, Places, Reading, RunnerError
+from orchestrator.runners.base import NO_FILES, Command, Places, Reading, RunnerError
+from orchestrator.runners.litert_profile import read_op_lines
 from orchestrator.trial import Cell
 
 _CHECK = """\
@@ -46,14 +49,15 @@ class LitertNative:
     delegates = ("xnnpack", "cpu")
     platforms = ("linux",)
     takes_inputs = True
+    no_profiles = None
 
     def __init__(self, runtimes: RuntimeCache) -> None:
         self._runtimes = runtimes
 
-    def unsupported(self, cell: Cell) -> str | None:
-        if cell.delegate == "cpu" and cell.threads > 1:
+    def unsupported(self, cell: Cell, delegate: Delegate, facts: Mapping[str, Any]) -> str | None:
+        if delegate.base == "cpu" and cell.threads > 1:
             return f"{cell.runner} runs plain kernels on one thread only (litert_runner can use more)"
-        return None
+        return litert_lines.settings_refused(cell, delegate)
 
     def files(self, variant: str, machine: str) -> Mapping[str, Path]:
         runner = device_agents.native_runner_binary(machine)
@@ -80,8 +84,18 @@ class LitertNative:
     def beside_command(self, cell: Cell, places: Places, measure: Measure) -> Command:
         return Command((*_program(places), *litert_lines.beside_flags(cell, places, measure)))
 
-    def read(self, stdout: Sequence[bytes], stderr: Sequence[bytes]) -> Reading:
+    def read(
+        self, stdout: Sequence[bytes], stderr: Sequence[bytes], outputs: Mapping[str, bytes] = NO_FILES
+    ) -> Reading:
         return litert_lines.read_lines(stdout)
+
+    def unprofiled(self, cell: Cell, facts: Mapping[str, Any]) -> str | None:
+        return None
+
+    def read_profile(
+        self, stdout: Sequence[bytes], stderr: Sequence[bytes], outputs: Mapping[str, bytes] = NO_FILES
+    ) -> OpProfile | None:
+        return read_op_lines(stdout)
 
 
 def _program(places: Places) -> tuple[str, str]:

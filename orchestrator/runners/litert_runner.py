@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import device_agents
+from orchestrator.delegates import Delegate
+from orchestrator.op_profile import OpProfile
 from orchestrator.plan import Measure
 from orchestrator.runners import litert_lines
-from orchestrator.runners.base import Command, Places, Reading, RunnerError
+from orchestrator.runners.base import NO_FILES, Command, Places, Reading, RunnerError
 from orchestrator.trial import Cell
 
 _QUIET = {"TF_CPP_MIN_LOG_LEVEL": "1"}
@@ -26,12 +28,13 @@ class LitertRunner:
     """Runs CPU delegates with LiteRT for Python; `:zero-copy` reads and writes tensors in place."""
 
     variants = ("zero-copy",)
+    no_profiles = "LiteRT's Python interface exposes none"
     delegates = ("xnnpack", "cpu")
     platforms = ("linux",)
     takes_inputs = True
 
-    def unsupported(self, cell: Cell) -> str | None:
-        return None
+    def unsupported(self, cell: Cell, delegate: Delegate, facts: Mapping[str, Any]) -> str | None:
+        return litert_lines.settings_refused(cell, delegate)
 
     def files(self, variant: str, machine: str) -> Mapping[str, Path]:
         return {"runner": Path(device_agents.__file__).with_name("litert_runner.py")}
@@ -50,7 +53,20 @@ class LitertRunner:
         program = (places.python, places.files["runner"])
         return Command((*program, *litert_lines.beside_flags(cell, places, measure)), _QUIET)
 
-    def read(self, stdout: Sequence[bytes], stderr: Sequence[bytes]) -> Reading:
+    def unprofiled(self, cell: Cell, facts: Mapping[str, Any]) -> str | None:
+        return f"{cell.runner} gives no operator profiles: {self.no_profiles}"
+
+    def profile_command(self, cell: Cell, places: Places, measure: Measure) -> Command:
+        raise AssertionError("unprofiled() said no")
+
+    def read_profile(
+        self, stdout: Sequence[bytes], stderr: Sequence[bytes], outputs: Mapping[str, bytes] = NO_FILES
+    ) -> OpProfile | None:
+        return None
+
+    def read(
+        self, stdout: Sequence[bytes], stderr: Sequence[bytes], outputs: Mapping[str, bytes] = NO_FILES
+    ) -> Reading:
         return litert_lines.read_lines(stdout)
 
 

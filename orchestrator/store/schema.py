@@ -80,6 +80,29 @@ trials = sa.Table(
     sa.UniqueConstraint("run_id", "cell_id", "block", "arm", name="one_trial_per_slot"),
 )
 
+passes = sa.Table(
+    "passes",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("run_id", sa.Text, nullable=False, index=True),
+    sa.Column("cell_id", sa.Text, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("device", sa.Text, nullable=False),
+    sa.Column("session_id", sa.Text, nullable=False),
+    sa.Column("outcome", sa.Text, nullable=False),
+    sa.Column("reason", sa.Text),
+    sa.Column("started_at", sa.Text, nullable=False),
+    sa.Column("duration_s", sa.Float, nullable=False),
+    sa.Column("latency_us", sa.Float),
+    sa.Column("content", sa.JSON),
+    sa.Column("evidence", sa.JSON, nullable=False),
+    sa.Column("findings", sa.JSON, nullable=False),
+    sa.Column("log", sa.Text),
+    sa.Column("artifacts", sa.JSON, nullable=False),
+    sa.ForeignKeyConstraint(["run_id", "cell_id"], ["cells.run_id", "cells.id"], ondelete="CASCADE"),
+)
+"""Passes that are no trials: a cell's operator profile. No reader of trials can meet one."""
+
 
 noise = sa.Table(
     "noise",
@@ -116,7 +139,15 @@ def _add_column(connection: sa.Connection, column: sa.Column[str]) -> None:
         connection.execute(sa.text(f"ALTER TABLE {column.table.name} ADD COLUMN {definition}"))
 
 
-MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (_create_everything, _add_passes_stops_and_noise)
+def _add_profiles(connection: sa.Connection) -> None:
+    passes.create(connection, checkfirst=True)
+
+
+MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (
+    _create_everything,
+    _add_passes_stops_and_noise,
+    _add_profiles,
+)
 """Step N brings a store of version N to N + 1. Steps are only ever appended."""
 
 VERSION = len(MIGRATIONS)

@@ -13,6 +13,7 @@ from tests.bench import (
     overhead,
     phone_files,
     phone_runs,
+    profiles,
     runner,
     ssh,
     start,
@@ -38,6 +39,7 @@ FIGURES: dict[str, Callable[[], None]] = {
     "trust": trust.causes_found,
     "looks": trust.coverage_with_looks,
     "power": trust.power_stated_and_reached,
+    "profiles": profiles.megabytes_a_second,
 }
 
 

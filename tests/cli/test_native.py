@@ -72,3 +72,32 @@ def test_dry_run_and_skipped_cells(native_place: Workplace) -> None:
         "skipped",
         "litert_native runs plain kernels on one thread only (litert_runner can use more)",
     )
+
+
+def test_operators_are_timed_by_the_runtime_itself(native_place: Workplace) -> None:
+    """A real profile of a real model: every operator of its graph, those of the CPU told from the delegate's."""
+    plan = native_place.quick_plan(blocks="1:1", model=PARTIAL)
+    done = native_place.devbench("run", "--plan", plan, "--runner", "litert_native", "--profile", "--json")
+    assert done.status == 0, done.stderr
+    shown = native_place.devbench("show", "--ops", "--json")
+    (found,) = shown.json["profiles"]
+    assert (found["outcome"], found["source"]) == ("measured", "lines")
+    assert [(op["type"], op["delegated"]) for op in found["ops"]] == [
+        ("Add (ND)", True),
+        ("CUMSUM", False),
+        ("Add (ND)", True),
+        ("Multiply (ND)", True),
+    ]
+    assert found["distortion"]["ratio"] > 0
+    assert "--profile" not in native_place.exported()[0]["evidence"]["argv"]
+    assert "CUMSUM" in native_place.devbench("show", "--ops").stdout
+
+
+def test_one_runner_of_two_gives_profiles(native_place: Workplace) -> None:
+    """The other is skipped by name, and the exit code says that not all was had."""
+    plan = native_place.quick_plan(blocks="1:1")
+    done = native_place.devbench("profile", "--plan", plan, "--runner", "litert_runner,litert_native", "--json")
+    assert done.status == 5, done.stderr
+    outcomes = {found["runner"]: (found["outcome"], found["reason"]) for found in done.json["profiles"]}
+    reason = "litert_runner gives no operator profiles: LiteRT's Python interface exposes none"
+    assert outcomes == {"litert_runner": ("skipped", reason), "litert_native": ("measured", None)}

@@ -14,7 +14,10 @@ BIN = Path(__file__).parent / "bin"
 FLAGS = ("-target", "x86_64-linux-musl", "-std=c11", "-D_GNU_SOURCE", "-O2", "-s", "-static", "-Wall", "-Wextra")
 WARNINGS = ("-Wconversion", "-Wshadow", "-Werror")
 
-_TOOL = ("benchmark_model.c", "bm_flags.c", "bm_latency.c", "bm.h", "bm_tables.h")
+_TOOL = (
+    *("benchmark_model.c", "bm_flags.c", "bm_latency.c", "bm_profile.c"),
+    *("bm.h", "bm_ops.h", "bm_tables.h"),
+)
 #: The sources of each program.
 PROGRAMS = {
     "phone_init": ("phone_init.c", "world.c", "affinity.c", "phone_init.h"),

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 import device_agents
+from orchestrator.runners.benchmark_model_profile import read_profile
+from orchestrator.runners.benchmark_model_protos import read_runtime
 
 from .adb_server import AdbServer
 from .fixtures import StartPhone
@@ -159,3 +161,72 @@ class TestTruth:
         before = quick.condition().die_c
         bench.median_us("--num_threads=4")
         assert quick.condition().die_c > before
+
+
+PROFILED_CASES = {
+    name: case["command"]
+    for name, case in RECORDED.items()
+    if re.fullmatch(r"prof_(stdout|csv|oldcsv).*_xnn_(true|false)|prof_mode_json_bad", name)
+}
+_FIGURE = re.compile(r" *\d+(?:\.\d+)?(?:e-\d+)?(?=[%,\t\n ]|$)")
+_BLOCK = re.compile(r"^(?:INFO: )?(?:Profiling Info|Operator-wise).*", re.MULTILINE)
+
+
+def table_shape(text: str) -> str:
+    """A profile with its figures replaced; and without the order of what takes so little that figures decide it."""
+    lines = [line for line in text.split("\n") if not line.startswith("Timings (microseconds): ")]
+    return "\n".join(_FIGURE.sub("#", line) for line in lines)
+
+
+def ordered_parts(text: str) -> list[list[str]]:
+    """The tables of a profile, each as a set of rows: equal costs have no order."""
+    return [sorted(part.split("\n")) for part in table_shape(text).split("=" * 30)]
+
+
+class TestProfiles:
+    @pytest.mark.parametrize("name", PROFILED_CASES)
+    def test_it_prints_the_profile_that_the_real_one_prints(
+        self, name: str, world: Path, benchmark_model: Path
+    ) -> None:
+        """On standard output and in files: every row, column and blank line, but for the figures."""
+        words = shlex.split(PROFILED_CASES[name])[1:]
+        environment = {**os.environ, "BM_TIME_SCALE": "0", "BM_SEED": "1"}
+        done = subprocess.run([benchmark_model, *words], cwd=world, env=environment, capture_output=True, check=False)
+        printed, real = done.stdout.decode(), (RECORDINGS / f"{name}.stdout").read_text()
+        plain = [_BLOCK.split(text, maxsplit=1)[0] for text in (printed, real)]
+        assert shape(plain[0]) == shape(plain[1])
+        assert done.stderr.decode() == (RECORDINGS / f"{name}.stderr").read_text()
+        tables = [text[len(start) :] for text, start in zip((printed, real), plain, strict=True)]
+        assert _tables(ordered_parts(tables[0])) == _tables(ordered_parts(tables[1]))
+        for file in RECORDINGS.glob(f"{name}.outfile.*"):
+            made = (world / "out" / file.name).read_text()
+            assert _tables(ordered_parts(made)) == _tables(ordered_parts(file.read_text()))
+
+    def test_the_proto_has_the_same_operators(self, world: Path, benchmark_model: Path) -> None:
+        """In their order, with their names, as the product's own reader sees them."""
+        made = self._written("prof_proto_file_xnn_default", world, benchmark_model, "--op_profiling_output_mode=proto")
+        real = (RECORDINGS / "prof_proto_file_xnn_default.outfile.pb").read_bytes()
+        mine, other = (read_profile([], [], {"profile": content}) for content in (made, real))
+        assert mine is not None and other is not None
+        assert [(op.name, op.type) for op in mine.ops] == [(op.name, op.type) for op in other.ops]
+        assert [op.name for op in mine.init] == [op.name for op in other.init]
+
+    @pytest.mark.parametrize("name", ["runtime_info", "runtime_info_xnn_false"])
+    def test_the_runtime_info_says_the_same(self, name: str, world: Path, benchmark_model: Path) -> None:
+        """How many nodes there are, and which delegate took them."""
+        made = self._written(name, world, benchmark_model)
+        assert read_runtime(made) == read_runtime((RECORDINGS / f"{name}.outfile.pb").read_bytes())
+
+    def _written(self, name: str, world: Path, benchmark_model: Path, *more: str) -> bytes:
+        environment = {**os.environ, "BM_TIME_SCALE": "0", "BM_SEED": "1"}
+        words = [word for word in shlex.split(RECORDED[name]["command"])[1:] if word not in more]
+        subprocess.run([benchmark_model, *words, *more], cwd=world, env=environment, capture_output=True, check=True)
+        return (world / "out" / f"{name}.outfile.pb").read_bytes()
+
+
+def _tables(parts: list[list[str]]) -> list[list[str]]:
+    """Without the table of the ten dearest, whose rows hang on figures; it has as many rows as the real one's."""
+    return [
+        [f"{len(part)} rows"] if any("Top by Computation Time" in line for line in parts[place - 1]) else part
+        for place, part in enumerate(parts)
+    ]

@@ -17,7 +17,8 @@ from tests.unit.trial_factory import make_cell, make_grid, make_trial
 CELL_KEYS = {
     *("device", "model", "model_sha256", "runner", "runner_sha256", "delegate", "threads", "affinity", "load"),
     *("id", "arm", "outcomes", "latency_us", "half_width", "variability", "trust", "reasons", "notes"),
-    *("init_us", "first_us", "memory_peak_kb", "copy_in_us", "copy_out_us"),
+    *("init_us", "first_us", "warmup_avg_us", "copy_in_us", "copy_out_us"),
+    *("memory_peak_kb", "memory_init_mb", "memory_overall_mb", "process_maxrss_kb"),
 }
 RATIO_KEYS = {
     *("device", "model", "runner", "delegate", "affinity", "arm", "load", "threads", "metric"),

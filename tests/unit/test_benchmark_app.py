@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from android_harness.benchmark_app import BenchmarkApp
 from android_harness.benchmark_app_output import read_app_output
 from android_harness.benchmark_result import read_result
+from orchestrator.delegates import delegate_of
 from orchestrator.errors import HostError, UsageError, error_text
 from orchestrator.plan import Measure
 from orchestrator.runners.base import Places, Reading
 from orchestrator.runners.benchmark_model_flags import Fingerprint, Program
+from orchestrator.trial import Cell
 from tests.unit.trial_factory import make_cell
 
 DATA = Path(__file__).parents[1] / "data"
@@ -49,6 +51,10 @@ CELL = make_cell(runner="benchmark_app", threads=4)
 
 def read(content: bytes) -> Reading:
     return read_app_output(content.splitlines())
+
+
+def unsupported(cell: Cell) -> str | None:
+    return RUNNER.unsupported(cell, delegate_of(cell.delegate), {})
 
 
 class TestCommand:
@@ -87,10 +93,10 @@ class TestCommand:
     def test_what_an_app_cannot_have_is_skipped_with_the_reason(self) -> None:
         """Known before any try."""
         reasons = [
-            RUNNER.unsupported(make_cell(runner="benchmark_app", affinity="big")),
-            RUNNER.unsupported(make_cell(runner="benchmark_app", load="model:x@12345678")),
-            RUNNER.unsupported(make_cell(runner="benchmark_app", delegate="gpu")),
-            RUNNER.unsupported(CELL),
+            unsupported(make_cell(runner="benchmark_app", affinity="big")),
+            unsupported(make_cell(runner="benchmark_app", load="model:x@12345678")),
+            unsupported(make_cell(runner="benchmark_app", delegate="gpu")),
+            unsupported(CELL),
         ]
         assert reasons == [
             "benchmark_app cannot have affinity big: Android places an app, and nobody can pin it",

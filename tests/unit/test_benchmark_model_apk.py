@@ -121,7 +121,7 @@ class TestAdding:
         with pytest.raises(UsageError) as caught:
             cache.add(path, None)
         assert error_text(caught.value) == (
-            f"error: {path} is {what}\n  try:   give a build of TFLite's benchmark_model for Linux or Android"
+            f"error: {path} is {what}\n  try:   give a build of TFLite's benchmark_model for Linux, Android or iOS"
         )
         assert cache.all() == []
 

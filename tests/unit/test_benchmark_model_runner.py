@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator.delegates import BUILT_IN
 from orchestrator.errors import UsageError, error_text
 from orchestrator.plan import Measure
 from orchestrator.runners.base import Places, Runner
@@ -122,11 +123,13 @@ class TestCommand:
     def test_what_a_build_cannot_do_is_known_beforehand(self) -> None:
         """So that the cell is skipped by name."""
         cell = make_cell(delegate="gpu", runner="benchmark_model:nightly")
-        assert runner().unsupported(cell) is None
-        assert runner(PLAIN_FLAGS).unsupported(cell) == "benchmark_model:nightly: this build has no flag --use_gpu"
+        gpu, cpu = BUILT_IN["gpu"], BUILT_IN["cpu"]
+        assert runner().unsupported(cell, gpu, {}) is None
+        reason = "benchmark_model:nightly: this build has no flag --use_gpu"
+        assert runner(PLAIN_FLAGS).unsupported(cell, gpu, {}) == reason
         compiled = runner(program=Program.COMPILED_MODEL)
-        assert compiled.unsupported(make_cell(delegate="cpu", runner="benchmark_model")) == (
-            "benchmark_model: the compiled-model program cannot be asked for delegate cpu (it can: xnnpack, gpu)"
+        assert compiled.unsupported(make_cell(delegate="cpu", runner="benchmark_model"), cpu, {}) == (
+            "benchmark_model: the compiled-model program cannot be asked for delegate cpu (it can: xnnpack, gpu, npu)"
         )
 
     def test_a_load_has_one_thread_and_no_end(self) -> None:

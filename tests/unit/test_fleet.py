@@ -221,10 +221,11 @@ def test_a_wrong_limit_names_its_device() -> None:
     )
 
 
-def test_a_delegate_that_does_not_exist_is_refused() -> None:
-    """Otherwise every cell of the device is skipped, and nobody sees why."""
-    assert refusal(LOCAL + 'delegates = ["xnpack"]\n').startswith(
-        'error: devices.toml: [[device]] "here" delegates: "xnpack" is no delegate\n  try:   did you mean "xnnpack"?'
+def test_a_delegate_that_cannot_be_called_so_is_refused() -> None:
+    """Whether there is such a one is seen with the plan, which may define delegates of its own."""
+    assert refusal(LOCAL + 'delegates = ["GPU 1"]\n') == (
+        'error: devices.toml: [[device]] "here" delegates: "GPU 1" is no name for a delegate\n'
+        "  try:   use small letters, digits, _ and -, 32 at most"
     )
 
 

@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 
 from orchestrator.errors import SettingsError, UsageError, error_text
+from orchestrator.overrides import Overrides, apply_overrides
 from orchestrator.plan import (
     Collect,
     Conditions,
     Measure,
-    Overrides,
     Plan,
     Sweep,
-    apply_overrides,
     parse_blocks,
     plan_from_json,
     read_plan,
@@ -24,7 +23,7 @@ from orchestrator.plan import (
 
 FOLDER = Path("/lab")
 LOAD_FORMS = "the forms are idle, cpu:N@P (N threads at P percent), mem:N, app, model:FILE"
-DELEGATE_CHOICES = "cpu, xnnpack, gpu, nnapi, hexagon, coreml, external, stable, npu"
+DELEGATE_CHOICES = "cpu, xnnpack, gpu, nnapi, hexagon, coreml, external, stable, npu, edgetpu, vx, ethosu, qnn, armnn"
 
 
 @pytest.fixture(autouse=True)
@@ -147,7 +146,7 @@ MESSAGES = {
     "unknown table": (
         "[swep]\n",
         "swep: is not a key here",
-        'did you mean "sweep"? The choices are: collect, conditions, measure, sweep',
+        'did you mean "sweep"? The choices are: collect, conditions, delegate, measure, sweep',
     ),
     "unknown key": (
         "[measure]\nwarmup = 3\n",

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from orchestrator.content_hash import sha256
+from orchestrator.delegates import Delegate
 from orchestrator.errors import StoreError, UsageError, error_text
 from orchestrator.fleet import Device
-from orchestrator.plan import Measure, Plan, Sweep
+from orchestrator.plan import Collect, Measure, Plan, Sweep
 from orchestrator.prepare import keep_files, prepare, prepare_resume, runner_files
 from orchestrator.store import open_store
 
@@ -80,3 +81,48 @@ def test_inputs_that_a_runner_cannot_take_are_refused_before_any_device_is_touch
         f"error: {runner} cannot be given inputs\n"
         "  try:   leave inputs out of [measure], or measure with litert_runner alone"
     )
+
+
+def test_a_delegate_that_devices_toml_names_must_exist() -> None:
+    """Otherwise every cell of the device is skipped, and nobody sees why; the plan's own count."""
+    device = Device("here", "local", delegates=("xnnpack", "mine"))
+    with pytest.raises(UsageError) as caught:
+        prepare(a_plan(), [device])
+    assert error_text(caught.value).startswith(
+        'error: devices.toml: [[device]] "here" delegates: "mine" is no delegate'
+    )
+    mine = Delegate("mine", "external", paths=("/l.so",), is_own=True)
+    assert prepare(replace(a_plan(), own_delegates=(mine,)), [device])
+
+
+def test_a_delegates_files_are_kept_with_the_run(tmp_path: Path) -> None:
+    """The cells' label is the same before and after, and when the run is resumed."""
+    (tmp_path / "libmine.so").write_bytes(b"library")
+    mine = Delegate("mine", "external", library="libmine.so", is_own=True)
+    plan = replace(a_plan(delegates=("mine", "mine+warm")), own_delegates=(mine,), folder=tmp_path)
+    prepared = prepare(plan, [HERE])
+    labels = [delegate.label for delegate in prepared.inventory.delegates]
+    store = open_store(tmp_path / "store")
+    kept = keep_files(store, prepared)
+    store.add_run(kept.record, [])
+    (tmp_path / "libmine.so").write_bytes(b"changed since")
+    resumed = prepare_resume(store, "last")
+    for one in (kept, resumed):
+        assert [delegate.label for delegate in one.inventory.delegates] == labels
+        assert Path(one.inventory.delegates[0].deployed["libmine.so"]).read_bytes() == b"library"
+        assert set(one.inventory.files().delegates) == set(labels)
+    assert {cell.delegate for cell in kept.grid(HERE, 2, {"litert_runner": None}).cells} == set(labels)
+
+
+def test_a_delegates_missing_file_is_refused(tmp_path: Path) -> None:
+    """Before any device is touched."""
+    mine = Delegate("mine", "external", library="libmine.so", is_own=True)
+    plan = replace(a_plan(delegates=("mine",)), own_delegates=(mine,), folder=tmp_path)
+    with pytest.raises(UsageError, match="no such file for delegate mine"):
+        prepare(plan, [HERE])
+
+
+def test_profiles_that_no_runner_gives_are_refused() -> None:
+    """By the runner's own words."""
+    with pytest.raises(UsageError, match="litert_runner gives no operator profiles: LiteRT's Python interface"):
+        prepare(replace(a_plan(), collect=Collect(profile=True)), [HERE])

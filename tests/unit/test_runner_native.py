@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 
 from device_agents.build_agents import BIN, build_runners
+from orchestrator.delegates import delegate_of
 from orchestrator.errors import HostError, error_text
 from orchestrator.litert_runtimes import LITERT_NATIVE
 from orchestrator.plan import Measure
 from orchestrator.registry import runner
 from orchestrator.runners.base import Places, RunnerError
 from orchestrator.runners.litert_native import LitertNative
+from orchestrator.trial import Cell
 from tests.unit.trial_factory import make_cell
 
 RECORDINGS = Path(__file__).parents[1] / "data" / "litert_native"
@@ -30,6 +32,10 @@ SHARED = (
     "--seed 6 --warmup-runs 3 --warmup-min-ms 200 --max-ms 9000"
 )
 MEASURED = SHARED.format(threads=4, copy="copy") + f" --runs 40 --min-ms 250 --expect-sha256 {'ab' * 32}"
+
+
+def unsupported(cell: Cell) -> str | None:
+    return LITERT_NATIVE.unsupported(cell, delegate_of(cell.delegate), {})
 
 
 class OneRuntime:
@@ -66,9 +72,9 @@ class TestCommands:
 
     def test_plain_kernels_on_several_threads_are_skipped_by_name(self) -> None:
         """The interface would run them on one, whatever is asked."""
-        assert LITERT_NATIVE.unsupported(CELL) is None
-        assert LITERT_NATIVE.unsupported(replace(CELL, delegate="cpu", threads=1)) is None
-        assert LITERT_NATIVE.unsupported(replace(CELL, delegate="cpu", threads=2)) == (
+        assert unsupported(CELL) is None
+        assert unsupported(replace(CELL, delegate="cpu", threads=1)) is None
+        assert unsupported(replace(CELL, delegate="cpu", threads=2)) == (
             "litert_native runs plain kernels on one thread only (litert_runner can use more)"
         )
 

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from orchestrator.analysis.noise import Noise
 from orchestrator.content_hash import sha256
 from orchestrator.errors import ImportRefused, RunNotFound, StoreError
+from orchestrator.op_profile import OpCost, OpProfile, ProfilePass
 from orchestrator.store import RunRecord, SessionRecord, Store, open_store
 from orchestrator.store.schema import VERSION
 from orchestrator.trial import Cell, Finding, Outcome, Pass, Severity, Slot, Summary, Trial
@@ -289,3 +290,60 @@ def test_last_is_not_a_calibration_unless_there_is_nothing_else(store: Store) ->
     assert store.find_run("last").id == "run-c"
     store.add_run(a_run("run-m", "2026-11-18T02:00:00Z"), [])
     assert store.find_run("last").id == "run-m"
+
+
+def a_profile(cell: Cell, *, latency_us: float = 1070.0) -> ProfilePass:
+    ops = (
+        OpCost("[a, é]:0", "CONV_2D", 12.5, 2.0, 1, memory_kb=0.0),
+        OpCost("Delegate/Add:1", "Add", 0.0, is_delegated=True),
+    )
+    profile = OpProfile("proto", ops=ops, inner=ops[:1], init=ops[1:], runs=50, total_us=12.5, notes=("a note",))
+    finding = Finding("steal", Severity.WARN, "taken away", "look elsewhere")
+    return ProfilePass(
+        "2026-11-18T02:00:00Z-ab12", cell, "s", Outcome.MEASURED, None, NOW, 1.5, latency_us, profile,
+        {"argv": ["x"]}, (finding,), "artifacts/x.log", {"profile": "artifacts/x.pb"},
+    )  # fmt: skip
+
+
+def test_a_profile_comes_back_as_it_went_in_and_is_no_trial(store: Store) -> None:
+    """It stands beside the trials, where no reader of trials can meet it."""
+    cell = make_cell()
+    store.add_run(a_run(), [cell])
+    store.add_profile(a_profile(cell, latency_us=1.0))
+    store.add_profile(a_profile(cell))
+    assert store.profiles(a_run().id) == [a_profile(cell)]
+    assert store.trials(a_run().id) == []
+    assert store.finished_slots(a_run().id) == set()
+
+
+def test_latency_without_a_profiler_is_found_in_this_run_or_the_newest(store: Store) -> None:
+    """A cell's id is its content, so that another run's trials of it are about the same."""
+    cell = make_cell()
+    for number, name in enumerate(("a-run", "b-run", "c-run")):
+        store.add_run(a_run(name, f"2026-11-1{number}T00:00:00Z"), [cell])
+    assert store.unprofiled_trials("a-run", cell.id) == []
+    store.add_trials([a_trial(cell, block, run) for run in ("a-run", "b-run") for block in (0, 1)])
+    assert {trial.run for trial in store.unprofiled_trials("a-run", cell.id)} == {"a-run"}
+    assert {trial.run for trial in store.unprofiled_trials("c-run", cell.id)} == {"b-run"}
+
+
+def test_a_store_of_before_profiles_is_brought_up_to_date(tmp_path: Path) -> None:
+    """Its trials stay, and profiles can be added."""
+    store, cell = open_store(tmp_path / "old"), make_cell()
+    store.add_run(a_run(), [cell])
+    store.add_trial(a_trial(cell, 0))
+    with sa.create_engine(f"sqlite:///{tmp_path / 'old' / 'devbench.sqlite'}").begin() as connection:
+        connection.execute(sa.text("DROP TABLE passes"))
+        connection.execute(sa.text("UPDATE schema_version SET version = 2"))
+    store.close()
+    again = open_store(tmp_path / "old")
+    again.add_profile(a_profile(cell))
+    assert len(again.profiles(a_run().id)) == len(again.trials(a_run().id)) == 1
+
+
+def test_equal_artifacts_are_kept_once(store: Store) -> None:
+    """What the runtime says of a cell is the same for each of its trials."""
+    places = {store.keep_artifact("pixel/8 runtime", "run", b"content") for _ in range(3)}
+    assert len(places) == 1
+    assert (store.folder / places.pop()).read_bytes() == b"content"
+    assert len(list((store.folder / "artifacts").rglob("*"))) == 2

@@ -36,11 +36,17 @@ struct settings {
   double slowdown, noise, time_scale;
   uint64_t seed;
   int providers, crash_after; /* crash_after: runs until SIGSEGV, 0 for never */
+  int slow_node; /* which operator takes twice as long, 0 for none */
 };
 struct settings settings_read(void);
 void latency_start(const struct settings *settings, double model_bytes, enum delegate delegate, int threads);
 double latency_next_us(void);
 void latency_spend(double seconds);
 void latency_stop(void);
+
+/* bm_profile.c */
+double profile_share(enum delegate delegate, int node);
+void profile_write(enum delegate delegate, double inference_us, long runs, double init_us, int slow_node);
+void runtime_info_write(enum delegate delegate);
 
 #endif

@@ -16,7 +16,8 @@
  *
  * Settings: lines "name value" in /dev/.phone/benchmark, and the environment, which wins:
  *   slowdown BM_SLOWDOWN (1), noise BM_NOISE (0.015), seed BM_SEED (from the clock), time_scale BM_TIME_SCALE (1; real
- *   seconds per simulated one), providers BM_PROVIDERS (0; 1: a build with GPU and NNAPI), crash_after BM_CRASH_AFTER (0)
+ *   seconds per simulated one), providers BM_PROVIDERS (0; 1: a build with GPU and NNAPI), crash_after BM_CRASH_AFTER (0),
+ *   slow_node BM_SLOW_NODE (0; see bm_profile.c)
  */
 #include "bm.h"
 
@@ -61,7 +62,8 @@ struct settings settings_read(void)
                            .time_scale = setting("time_scale", 1.0),
                            .seed = (uint64_t)setting("seed", clock_seed),
                            .providers = (int)setting("providers", 0),
-                           .crash_after = (int)setting("crash_after", 0)};
+                           .crash_after = (int)setting("crash_after", 0),
+                           .slow_node = (int)setting("slow_node", 0)};
 }
 
 static double file_number(const char *path, double fallback)
