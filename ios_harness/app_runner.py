@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from ios_harness import app_protocol as app
+from orchestrator.delegates import Delegate
 from orchestrator.errors import UsageError
+from orchestrator.op_profile import OpProfile
 from orchestrator.plan import Measure
-from orchestrator.runners.base import Command, Places, Reading, RunnerError
+from orchestrator.runners.base import NO_FILES, Command, Places, Reading, RunnerError
 from orchestrator.trial import Cell
 
 PROGRAM = "ios_app"
@@ -27,8 +29,11 @@ class IosApp:
     delegates = ("xnnpack", "cpu", "gpu", "coreml")
     platforms: Sequence[str] = ("ios",)
     takes_inputs = False
+    no_profiles = "the app asks the runtime for none"
 
-    def unsupported(self, cell: Cell) -> str | None:
+    def unsupported(self, cell: Cell, delegate: Delegate, facts: Mapping[str, Any]) -> str | None:
+        if delegate.cache or delegate.settings or delegate.flags or delegate.env:
+            return f"{cell.runner} takes no settings for delegate {delegate.name}, and keeps no cache"
         return None
 
     def files(self, variant: str, machine: str) -> Mapping[str, Path]:
@@ -57,7 +62,7 @@ class IosApp:
             app.request(
                 "run",
                 model=places.model,
-                delegate=cell.delegate,
+                delegate=places.delegate.base if places.delegate else cell.delegate,
                 threads=cell.threads,
                 warmup_runs=measure.warmup_runs,
                 warmup_min_ms=measure.warmup_min_ms,
@@ -71,7 +76,20 @@ class IosApp:
     def beside_command(self, cell: Cell, places: Places, measure: Measure) -> Command:
         raise UsageError("ios_app cannot run beside another", remedy="leave loads out for this device")
 
-    def read(self, stdout: Sequence[bytes], stderr: Sequence[bytes]) -> Reading:
+    def unprofiled(self, cell: Cell, facts: Mapping[str, Any]) -> str | None:
+        return f"{cell.runner} gives no operator profiles: {self.no_profiles}"
+
+    def profile_command(self, cell: Cell, places: Places, measure: Measure) -> Command:
+        raise AssertionError("unprofiled() said no")
+
+    def read_profile(
+        self, stdout: Sequence[bytes], stderr: Sequence[bytes], outputs: Mapping[str, bytes] = NO_FILES
+    ) -> OpProfile | None:
+        return None
+
+    def read(
+        self, stdout: Sequence[bytes], stderr: Sequence[bytes], outputs: Mapping[str, bytes] = NO_FILES
+    ) -> Reading:
         console = [line.decode("utf-8", "replace") for line in stderr]
         try:
             launched, result = _answer(stdout)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -205,3 +205,9 @@ def _chain(error: Any, left: int) -> Iterator[str]:
     for value in details.values():
         if isinstance(value, Mapping):
             yield from _chain(value.get("error"), left - 1)
+
+
+def no_libraries(names: Iterable[str]) -> DeviceUnfit:
+    """What is raised where a delegate brings libraries: iOS loads none that is not signed with the app."""
+    listed = ", ".join(names)
+    return DeviceUnfit(f"no library can be put on an iPhone ({listed})", remedy="use a delegate that brings none")

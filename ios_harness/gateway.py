@@ -13,7 +13,7 @@ from typing import Any
 from ios_harness import app_protocol as app
 from ios_harness.app_runner import PROGRAM
 from ios_harness.devicectl import PATIENCE, Devicectl, Patience
-from ios_harness.failures import explained
+from ios_harness.failures import explained, no_libraries
 from ios_harness.shell_files import ShellFiles
 from orchestrator.clock import Deadline
 from orchestrator.content_hash import sha256
@@ -210,6 +210,9 @@ class GatewayStage:
                         remedy="attach the phone by cable, then run again",
                     )
         return app.file_path(digest)
+
+    def ensure_together(self, sources: Mapping[str, Path]) -> tuple[str, ...]:
+        raise no_libraries(sources)
 
     def prune(self) -> int:
         """The app removes the models that nobody used for long."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ios_harness.failures import no_libraries
 from ios_harness.shell_files import ShellFiles
 from orchestrator.clock import Deadline
 from orchestrator.errors import DeviceUnfit
@@ -81,6 +82,9 @@ class JailbrokenStage:
 
     def ensure(self, source: Path, *, executable: bool = False) -> str:
         return self._files.ensure(source, executable=executable)
+
+    def ensure_together(self, sources: Mapping[str, Path]) -> tuple[str, ...]:
+        raise no_libraries(sources)
 
     def prune(self) -> int:
         return self._files.prune(_MAX_AGE_DAYS)

@@ -11,8 +11,7 @@ from typing import Any
 from orchestrator import registry
 from orchestrator.delegate_files import Deployed, library_on_device, unsuited
 from orchestrator.delegates import Delegate, delegate_of
-from orchestrator.deploy import Deployment
-from orchestrator.errors import DeviceUnfit, StoreError, during
+from orchestrator.errors import StoreError, during
 from orchestrator.plan import Conditions, Measure
 from orchestrator.platforms.base import Ask, Facts, Hold, Platform
 from orchestrator.runners.base import Command, Places
@@ -154,11 +153,6 @@ class Arranger:
             return self._stage.ensure(path, executable=executable)
 
     def _push_together(self, files: Mapping[str, Path]) -> tuple[str, ...]:
-        if not isinstance(self._stage, Deployment):
-            raise DeviceUnfit(
-                "libraries of a delegate can be deployed only where the agent runs",
-                remedy="use a delegate that the device has",
-            )
         with _store_to_blame(next(iter(files.values()))):
             return self._stage.ensure_together(files)
 

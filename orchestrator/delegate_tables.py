@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from orchestrator.delegates import BUILT_IN, LOADED, SETTINGS, Delegate, check_name, parts_of
+from orchestrator.delegates import BUILT_IN, LOADED, PLATFORMS, SETTINGS, Delegate, check_name, parts_of
 from orchestrator.settings import Table, fraction, suggestion
 
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -34,7 +34,7 @@ def read_required_share(table: Table) -> float:
         raise table.error("require", problem, 'write require = "full", "any" or such as "80%"') from error
 
 
-def read_delegates(root: Table, platforms: Sequence[str] = ("android", "ios", "linux")) -> tuple[Delegate, ...]:
+def read_delegates(root: Table) -> tuple[Delegate, ...]:
     """The user's own delegates, in their order."""
     found: dict[str, Delegate] = {}
     for table in root.tables("delegate"):
@@ -42,7 +42,7 @@ def read_delegates(root: Table, platforms: Sequence[str] = ("android", "ios", "l
         if name in found or name in BUILT_IN:
             problem = "is built in" if name in BUILT_IN else "is defined twice"
             raise table.error("name", f'"{name}" {problem}', "give your delegate another name")
-        found[name] = _read_one(table, name, platforms)
+        found[name] = _read_one(table, name)
     return tuple(found.values())
 
 
@@ -54,7 +54,7 @@ def _read_name(table: Table) -> str:
         raise table.error("name", problem, remedy) from error
 
 
-def _read_one(table: Table, name: str, platforms: Sequence[str]) -> Delegate:
+def _read_one(table: Table, name: str) -> Delegate:
     below = BUILT_IN[table.choice("base", tuple(BUILT_IN), "external")]
     path = table.optional_text("path")
     if path is not None and not path.startswith("/"):
@@ -63,7 +63,7 @@ def _read_one(table: Table, name: str, platforms: Sequence[str]) -> Delegate:
         below,
         name=name,
         is_own=True,
-        platforms=_read_platforms(table, below, platforms),
+        platforms=_read_platforms(table, below),
         settings={**below.settings, **_read_settings(table, below.base)},
         paths=(path,) if path else below.paths,
         library=table.optional_text("library"),
@@ -79,11 +79,11 @@ def _read_one(table: Table, name: str, platforms: Sequence[str]) -> Delegate:
     return delegate
 
 
-def _read_platforms(table: Table, below: Delegate, platforms: Sequence[str]) -> tuple[str, ...]:
+def _read_platforms(table: Table, below: Delegate) -> tuple[str, ...]:
     named = table.texts("platforms", below.platforms)
     for word in named:
-        if word not in platforms:
-            raise table.error("platforms", f'"{word}" is no platform', f"the choices are: {', '.join(platforms)}")
+        if word not in PLATFORMS:
+            raise table.error("platforms", f'"{word}" is no platform', f"the choices are: {', '.join(PLATFORMS)}")
     return named
 
 

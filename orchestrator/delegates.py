@@ -14,6 +14,7 @@ CACHES = ("cold", "warm")
 """`gpu+cold`: what the delegate compiles is kept, in a cache that is empty before each trial; `gpu+warm`: one that an
 earlier process filled. Without either no cache is used."""
 
+PLATFORMS = ("android", "ios", "ios-jailbroken", "linux")
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 _LABEL = re.compile(rf"({_NAME.pattern})(?:@[0-9a-f]{{8}})?(?:\+(cold|warm))?")
 
@@ -25,7 +26,7 @@ class Delegate:
     name: str
     base: str
     """What runners know it as: one of BASES."""
-    platforms: tuple[str, ...] = ("android", "ios", "linux")
+    platforms: tuple[str, ...] = PLATFORMS
     settings: Mapping[str, str] = field(default_factory=dict)
     """Choices that only this base has; see SETTINGS."""
     paths: tuple[str, ...] = ()
@@ -126,9 +127,14 @@ _ROWS = (
         failures=("Could not create Hexagon delegate", r"Hexagon acceleration is unsupported on this platform"),
         deprecated="the Hexagon delegate is for Snapdragon 820 to 855 and is no longer developed",
     ),
-    Delegate("coreml", "coreml", platforms=("ios",), failures=("CoreML acceleration is unsupported",)),
+    Delegate("coreml", "coreml", platforms=("ios", "ios-jailbroken"), failures=("CoreML acceleration is unsupported",)),
     Delegate("external", "external", platforms=("android", "linux")),
-    Delegate("stable", "stable", failures=("Failed to load stable ABI delegate", "Invalid TFLiteSettings")),
+    Delegate(
+        "stable",
+        "stable",
+        platforms=("android", "linux"),
+        failures=("Failed to load stable ABI delegate", "Invalid TFLiteSettings"),
+    ),
     Delegate("npu", "npu", platforms=("android", "linux"), env={"ADSP_LIBRARY_PATH": "{folder}"}),
     # Vendors' delegates behind the external one, where their boards have them.
     Delegate(

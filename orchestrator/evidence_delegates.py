@@ -12,13 +12,22 @@ from orchestrator.stage import Report
 from orchestrator.trial import Finding, Severity
 
 _SEARCHED_BYTES = 4 * 1024 * 1024
-_BACKENDS = {"cl": "opencl", "gl": "opengl"}
+_BACKENDS = {
+    "cl": ("opencl", "OpenCL"),
+    "gl": ("opengl", "OpenGL"),
+    "webgpu": ("webgpu", "WebGPU"),
+    "metal": ("metal", "Metal"),
+}
+"""What evidence calls each backend, and what people do."""
 
 
 def _words(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding]:
     """A delegate that could not be made is only a warning to the tool, or nothing at all: the CPU does the work."""
     wanted, observed = asked.delegate.base, reading.observed
     applied, fallbacks = observed.get("delegates_applied"), observed.get("fallbacks") or []
+    if (echo := observed.get("delegate_echo")) is not None and echo != wanted:
+        yield reject("delegate", f"{wanted} was asked for, and the runner speaks of {echo}", "see the trial's log")
+        return
     if wanted == "cpu":
         if observed.get("xnnpack_created") or applied:
             yield reject("delegate", "plain CPU kernels were asked for, and XNNPACK was made", "use a newer build")
@@ -33,12 +42,16 @@ def _words(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding]:
 
 
 def _backend(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding]:
-    seen = reading.observed.get("gpu_backend")
-    wanted = _BACKENDS.get(asked.delegate.settings.get("backend", "cl"))
-    if asked.delegate.base == "gpu" and seen and wanted and seen != wanted:
-        names = {"opencl": "OpenCL", "opengl": "OpenGL"}
-        reason = f"{names[wanted]} was asked for, and {names.get(seen, seen)} ran"
-        yield reject("gpu-backend", reason, f"see whether the device has {names[wanted]}")
+    """Where nobody chose, OpenCL is asked for, and a missing one silently becomes OpenGL; Apple has but one."""
+    seen, chosen = reading.observed.get("gpu_backend"), asked.delegate.settings.get("backend")
+    if asked.delegate.base != "gpu" or not seen:
+        return
+    is_other = seen == "opengl" if chosen is None else seen != _BACKENDS[chosen][0]
+    if is_other:
+        names = dict(_BACKENDS.values())
+        wanted = names[_BACKENDS[chosen or "cl"][0]]
+        reason = f"{wanted} was asked for, and {names.get(seen, seen)} ran"
+        yield reject("gpu-backend", reason, f"see whether the device has {wanted}")
 
 
 def _nodes(asked: Asked, report: Report, reading: Reading) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""What the command line says of a plan; it wins over the file."""
+"""What the command line says about a plan; it wins over the file."""
 
 from __future__ import annotations
 

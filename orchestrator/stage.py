@@ -75,6 +75,9 @@ class Stage(Protocol):
     def ensure(self, source: Path, *, executable: bool = False) -> str:
         """Where `source` is on the device, pushed if its content is not there yet, its hash read back."""
 
+    def ensure_together(self, sources: Mapping[str, Path]) -> tuple[str, ...]:
+        """Where the files are on the device under these names, all in one folder; DeviceUnfit where that cannot be."""
+
     def prune(self) -> int:
         """Remove what earlier runs left on the device and nobody used for long; gives how many files went."""
 

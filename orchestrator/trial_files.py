@@ -26,7 +26,7 @@ class TrialFiles:
         self._transport = transport
         self._scratch = str(PurePosixPath(workdir) / "scratch")
         self._caches = str(PurePosixPath(workdir) / "caches")
-        self._is_clean = False
+        self._is_used = False
 
     def _run(self, *argv: str) -> str:
         done = self._transport.run(argv, deadline=Deadline.after(_COMMAND_S))
@@ -38,19 +38,21 @@ class TrialFiles:
 
     def make(self, folder: str) -> None:
         """Make it, with room for a cache. What an earlier session left behind goes with the first."""
-        script = 'mkdir -p "$2/cache"' if self._is_clean else 'rm -rf "$1"; mkdir -p "$2/cache"'
+        script = 'mkdir -p "$2/cache"' if self._is_used else 'rm -rf "$1"; mkdir -p "$2/cache"'
         self._run("sh", "-c", script, "sh", self._scratch, folder)
-        self._is_clean = True
+        self._is_used = True
 
     def remove(self, folder: str) -> None:
         self._run("rm", "-rf", folder)
 
     def clear(self) -> None:
         """Leave nothing of trials behind; called when the work on the device is done."""
-        self._run("rm", "-rf", self._scratch, self._caches)
+        if self._is_used:
+            self._run("rm", "-rf", self._scratch, self._caches)
 
     def warm_cache(self, cell_id: str) -> str:
         """The folder of a cell's cache, emptied, to be filled by a process that is not measured."""
+        self._is_used = True
         folder = f"{self._caches}/{cell_id}"
         self._run("sh", "-c", 'rm -rf "$1"; mkdir -p "$1"', "sh", folder)
         return folder

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, Protocol
 import typer
 
 from orchestrator.cli.noise_results import keep_and_show_noise
+from orchestrator.cli.operators import show_profiles
 from orchestrator.cli.options import (
     DEFAULT_STORE,
     AffinityOption,
@@ -181,6 +182,8 @@ def conduct(
             show(store, record, as_json=as_json)
         elif prepared.plan.measure.arms:
             keep_and_show_noise(store, record, as_json=as_json)
+        elif not prepared.plan.collect.latency:
+            show_profiles(store, record, as_json=as_json)
         else:
             summary = show_stored(store, record, as_json=as_json)
         sys.stdout.flush()

@@ -28,7 +28,9 @@ StoreOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 PlanOption = Annotated[Path | None, typer.Option("--plan", help="What to measure (plan.toml).")]
 ModelOption = Annotated[list[str] | None, typer.Option("--model", help="A model or a glob; may be repeated.")]
-RunnerOption = Annotated[str | None, typer.Option("--runner", help="litert_runner, litert_native, benchmark_model")]
+RunnerOption = Annotated[
+    str | None, typer.Option("--runner", help="litert_runner, litert_runner:zero-copy, litert_native, benchmark_model")
+]
 DelegateOption = Annotated[str | None, typer.Option("--delegate", help="xnnpack,cpu,gpu+warm")]
 ThreadsOption = Annotated[str | None, typer.Option("--threads", help="1,2,4 or auto")]
 AffinityOption = Annotated[str | None, typer.Option("--affinity", help="any,big,mid,little or masks")]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from orchestrator.cli.measure import conduct, planned
-from orchestrator.cli.operators import show_profiles
 from orchestrator.cli.options import (
     DEFAULT_STORE,
     AffinityOption,
@@ -58,4 +57,4 @@ def profile(
     )
     prepared = prepare(planned(plan, said), chosen_devices(fleet, device, tag))
     with opened_store(store, create=True) as opened:
-        conduct(prepared, opened, as_json=as_json, quiet=quiet, show=show_profiles)
+        conduct(prepared, opened, as_json=as_json, quiet=quiet)

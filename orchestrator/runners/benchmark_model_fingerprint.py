@@ -75,6 +75,14 @@ def read_program(content: Content) -> Elf:
     return read_elf(content)
 
 
+def elf_machine(header: bytes) -> str | None:
+    """The machine that the first twenty bytes of a program or library name; None where it is neither."""
+    if len(header) < 20 or header[:4] != b"\x7fELF" or header[5] != 1:
+        return None
+    number = struct.unpack_from("<H", header, 18)[0]
+    return _MACHINES.get(number, f"ELF machine {number}")
+
+
 def read_elf(content: Content) -> Elf:
     """Machine and system of a program for Linux or Android; ValueError says what it is instead."""
     if content[:4] != b"\x7fELF":

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from orchestrator.op_profile import OpCost, OpProfile
-from orchestrator.runners.benchmark_model_protos import RuntimeFile, decode, decode_text, read_runtime
+from orchestrator.runners.benchmark_model_protos import RuntimeFile, decode, decode_text, read_runtime, words_of
 
 _LINE_MAX = 16 * 1024
 _ROWS_MAX = 200_000
@@ -94,7 +94,8 @@ def _proto_ops(rows: Any, subgraph: int) -> Iterator[OpCost]:
         if stat.count > 0 and 0 <= stat.sum < 2**62 and row.times_called >= 0:
             memory_kb = row.mem_kb.sum / row.mem_kb.count if row.mem_kb.count > 0 and row.mem_kb.sum >= 0 else None
             time_us = round(calls * stat.sum / stat.count, 6)
-            yield OpCost(row.name, row.node_type, time_us, float(calls), subgraph, memory_kb=memory_kb)
+            name, kind = words_of(row.name), words_of(row.node_type)
+            yield OpCost(name, kind, time_us, float(calls), subgraph, memory_kb=memory_kb)
 
 
 def _runs(runtime: Any) -> int | None:

@@ -100,6 +100,11 @@ def decode_text(name: str, text: str) -> Message | None:
     return message if message.ListFields() else None
 
 
+def words_of(value: str | bytes) -> str:
+    """A text of a message; protobuf gives one that is no UTF-8 as it is."""
+    return value if isinstance(value, str) else value.decode("utf-8", "replace")
+
+
 # The summary
 
 
@@ -166,7 +171,7 @@ def runtime_of(message: Any) -> RuntimeFile | None:
                 nodes += 1
             elif node.id in planned:
                 taken = node.delegate_node_details
-                name = taken.delegate_name or node.type
+                name = words_of(taken.delegate_name or node.type)
                 delegated[name] = delegated.get(name, 0) + len(set(taken.tflite_node_ids_replaced))
                 found.add((subgraph.subgraph_id, node.id))
     if not 0 < nodes <= _NODES_MAX or sum(delegated.values()) > nodes:

@@ -139,14 +139,14 @@ def _add_column(connection: sa.Connection, column: sa.Column[str]) -> None:
         connection.execute(sa.text(f"ALTER TABLE {column.table.name} ADD COLUMN {definition}"))
 
 
-def _add_passes(connection: sa.Connection) -> None:
+def _add_profiles(connection: sa.Connection) -> None:
     passes.create(connection, checkfirst=True)
 
 
 MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (
     _create_everything,
     _add_passes_stops_and_noise,
-    _add_passes,
+    _add_profiles,
 )
 """Step N brings a store of version N to N + 1. Steps are only ever appended."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,23 +16,13 @@ from orchestrator.analysis.noise import Noise
 from orchestrator.content_hash import sha256
 from orchestrator.errors import ImportRefused, RunNotFound, StoreError, StoreNewer
 from orchestrator.op_profile import ProfilePass
+from orchestrator.settings import nearest
 from orchestrator.store import schema
 from orchestrator.store.passes import PROFILE, pass_of, pass_row
-from orchestrator.store.rows import (
-    RunRecord,
-    SessionRecord,
-    cell_of,
-    imported_run,
-    run_suggestion,
-    safe_name,
-    slot_key,
-    trial_of,
-    trial_row,
-)
+from orchestrator.store.rows import RunRecord, SessionRecord, cell_of, imported_run, slot_key, trial_of, trial_row
+from orchestrator.store.trouble import DATABASE, translated
 from orchestrator.trial import Cell, Finding, Outcome, Trial
 from orchestrator.whole_files import TEMPORARY, copy_whole, write_whole
-
-DATABASE = "devbench.sqlite"
 
 
 def open_store(place: str | Path, *, create: bool = True) -> Store:
@@ -48,7 +39,7 @@ def open_store(place: str | Path, *, create: bool = True) -> Store:
             f"no store in {folder}",
             remedy="measure something with `devbench run`, or point --store to another folder",
         )
-    with _translated(folder):
+    with translated(folder):
         folder.mkdir(parents=True, exist_ok=True)
         store = Store(folder)
         store.migrate()
@@ -58,36 +49,6 @@ def open_store(place: str | Path, *, create: bool = True) -> Store:
 def has_store(place: str | Path) -> bool:
     """Whether there is a store to open."""
     return (Path(place) / DATABASE).exists()
-
-
-@contextmanager
-def _translated(folder: Path) -> Iterator[None]:
-    """Foreign errors of disk and database, as ours."""
-    try:
-        yield
-    except sa.exc.DBAPIError as error:
-        raise _store_error(folder, str(error.orig)) from error
-    except OSError as error:
-        raise _store_error(folder, error.strerror or str(error)) from error
-
-
-def _store_error(folder: Path, problem: str) -> StoreError:
-    if "full" in problem or "No space" in problem or "quota" in problem:
-        return StoreError(
-            f"no space left for the store {folder}",
-            remedy="free space; then `devbench run --resume` goes on where it was",
-        )
-    if "readonly" in problem or "Read-only" in problem or "Permission" in problem or "unable to open" in problem:
-        return StoreError(
-            f"cannot write the store {folder}: {problem}",
-            remedy="make it writable, or point --store to another folder",
-        )
-    if "not a database" in problem or "malformed" in problem:
-        return StoreError(
-            f"{folder / DATABASE} is damaged: {problem}",
-            remedy="restore it from a backup, or move it away to start anew",
-        )
-    return StoreError(f"the store {folder} cannot be used: {problem}", remedy="check the folder and its disk")
 
 
 class Store:
@@ -107,12 +68,12 @@ class Store:
 
     @contextmanager
     def _write(self) -> Iterator[sa.Connection]:
-        with self._writing, _translated(self.folder), self._engine.begin() as connection:
+        with self._writing, translated(self.folder), self._engine.begin() as connection:
             yield connection
 
     @contextmanager
     def _read(self) -> Iterator[sa.Connection]:
-        with _translated(self.folder), self._engine.connect() as connection:
+        with translated(self.folder), self._engine.connect() as connection:
             yield connection
 
     def migrate(self) -> None:
@@ -359,7 +320,7 @@ class Store:
     def keep_blob(self, source: Path) -> None:
         """Keep a model or runner by its hash, so that the run can be reproduced later."""
         digest = sha256(source)
-        with self._keeping, _translated(self.folder):
+        with self._keeping, translated(self.folder):
             if self.blob(digest) is None:
                 copy_whole(source, self.folder / "blobs" / digest / source.name)
 
@@ -371,8 +332,8 @@ class Store:
 
     def keep_log(self, trial_name: str, run_id: str, content: bytes) -> str:
         """Keep a trial's transcript; gives its path inside the store."""
-        place = Path("artifacts") / safe_name(run_id) / f"{safe_name(trial_name)}.log"
-        with _translated(self.folder):
+        place = Path("artifacts") / _safe(run_id) / f"{_safe(trial_name)}.log"
+        with translated(self.folder):
             (self.folder / place).parent.mkdir(parents=True, exist_ok=True)
             (self.folder / place).write_bytes(content)
         return str(place)
@@ -380,8 +341,8 @@ class Store:
     def keep_artifact(self, name: str, run_id: str, content: bytes) -> str:
         """Keep a file that a device wrote; gives its path inside the store. Equal content is kept once."""
         digest = hashlib.sha256(content).hexdigest()[:12]
-        place = Path("artifacts") / safe_name(run_id) / f"{safe_name(name)}-{digest}"
-        with _translated(self.folder):
+        place = Path("artifacts") / _safe(run_id) / f"{_safe(name)}-{digest}"
+        with translated(self.folder):
             if not (self.folder / place).exists():
                 write_whole(self.folder / place, content)
         return str(place)

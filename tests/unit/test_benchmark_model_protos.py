@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from orchestrator.runners.benchmark_model_output import read_output
+from orchestrator.runners.benchmark_model_profile import read_profile
 from orchestrator.runners.benchmark_model_protos import decode_text, read_result, read_runtime, runtime_of
 from tests.unit.test_benchmark_model_output import ALL, RECORDINGS
 
@@ -63,6 +64,16 @@ class TestResult:
         assert read_result(content) is None
         assert reading.summary == ALL["plain_default"].reading.summary
         assert reading.observed["unreadable_files"] == ["result"]
+
+
+def test_a_name_that_is_no_text_is_one_all_the_same() -> None:
+    """A driver may name its kernels in any bytes."""
+    content = (RECORDINGS / "prof_proto_file_xnn_default.outfile.pb").read_bytes()
+    profile = read_profile([], [], {"profile": content.replace(b"Delegate/Add", b"\xff\xfelegate/Add")})
+    assert profile is not None
+    assert sum(op.name.startswith("\ufffd\ufffdlegate/Add") for op in profile.ops) == 16
+    runtime = read_runtime(RUNTIME.replace(b"TfLiteXNNPackDelegate", b"TfLite\xffNNPackDelegate"))
+    assert runtime is not None and list(runtime.delegated) == ["TfLite\ufffdNNPackDelegate"]
 
 
 class TestRuntime:

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.agent_lines import Report
 from orchestrator.delegates import BUILT_IN, Delegate
 from orchestrator.evidence import judge
 from orchestrator.evidence_terms import Asked
 from orchestrator.fleet import Limits
 from orchestrator.plan import Conditions, Measure
 from orchestrator.runners.benchmark_model_output import read_output
+from orchestrator.stage import Report
 from orchestrator.trial import Finding, Outcome, Severity
 from tests.unit.test_benchmark_model_output import ALL, RECORDINGS
 from tests.unit.trial_factory import make_cell

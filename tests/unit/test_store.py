@@ -334,7 +334,7 @@ def test_a_store_of_before_profiles_is_brought_up_to_date(tmp_path: Path) -> Non
     store.add_trial(a_trial(cell, 0))
     with sa.create_engine(f"sqlite:///{tmp_path / 'old' / 'devbench.sqlite'}").begin() as connection:
         connection.execute(sa.text("DROP TABLE passes"))
-        connection.execute(sa.text("UPDATE schema_version SET version = 1"))
+        connection.execute(sa.text("UPDATE schema_version SET version = 2"))
     store.close()
     again = open_store(tmp_path / "old")
     again.add_profile(a_profile(cell))
