@@ -205,7 +205,7 @@ def test_a_store_from_a_newer_version(workplace: Workplace) -> None:
         connection.execute("UPDATE schema_version SET version = 99")
     connection.close()
     assert refused(workplace, "show", status=6) == (
-        "error: the store devbench-results was written by a newer devbench (schema 99, this one knows 2)\n"
+        "error: the store devbench-results was written by a newer devbench (schema 99, this one knows 3)\n"
         "  try:   upgrade devbench, or point --store to another folder\n"
     )
 

@@ -63,7 +63,7 @@ def test_what_a_build_cannot_express_is_skipped_by_name(lab: Workplace) -> None:
     assert done.status == 5, done.stderr
     reasons = {trial["delegate"].partition("@")[0]: trial["reason"] for trial in lab.exported()}
     assert reasons["mine"] == "benchmark_model: this build has no flag --no_such_flag"
-    assert reasons["coreml"] == "delegate coreml runs on ios, and this is linux"
+    assert reasons["coreml"] == "delegate coreml runs on ios, ios-jailbroken, and this is linux"
     assert "cannot be asked for delegate npu" in reasons["npu"]
     assert reasons["cpu+warm"] == "benchmark_model: delegate cpu keeps no cache that could be warm"
     assert "the device has no readable /usr/lib/aarch64-linux-gnu/libedgetpu.so.1" in reasons["edgetpu"]
