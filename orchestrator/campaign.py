@@ -228,9 +228,7 @@ class _DeviceWork:
             conductor.use_runner(name, files)
             facts, error = conductor.runner_facts(name)
             if error is None:
-                hashes = {role: sha256(path) for role, path in files.items()}
-                self._runner_facts[name] = {**facts, "files": hashes}
-                return self._runner_facts[name]
+                return {**facts, "files": {role: sha256(path) for role, path in files.items()}}
             raise runner_trouble(self.device, error)
 
     def _sort_out(self, conductor: Conductor, cells: Sequence[Cell]) -> tuple[list[Cell], list[Trial]]:

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn, Protocol
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -149,12 +149,6 @@ def preview_run(prepared: Prepared, store: str, *, as_json: bool) -> None:
     show_dry_run(console_for(sys.stdout), seen)
 
 
-class Show(Protocol):
-    """Prints what a run has brought."""
-
-    def __call__(self, store: Store, record: RunRecord, *, as_json: bool) -> None: ...
-
-
 def conduct(
     prepared: Prepared,
     store: Store,
@@ -163,9 +157,8 @@ def conduct(
     quiet: bool,
     resumed: bool = False,
     require_trust: bool = False,
-    show: Show | None = None,
 ) -> NoReturn:
-    """Do a run, show what came of it (`show` where it is not the usual), and exit by it."""
+    """Do a run, show what came of it, and exit by it."""
     from orchestrator.campaign import measure
     from orchestrator.grid import never_measured
 
@@ -178,9 +171,7 @@ def conduct(
     record = store.find_run(prepared.record.id)
     summary = None
     with _closed_output_forgiven():
-        if show:
-            show(store, record, as_json=as_json)
-        elif prepared.plan.measure.arms:
+        if prepared.plan.measure.arms:
             keep_and_show_noise(store, record, as_json=as_json)
         elif not prepared.plan.collect.latency:
             show_profiles(store, record, as_json=as_json)

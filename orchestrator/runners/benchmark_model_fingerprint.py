@@ -59,14 +59,6 @@ def machine_name(machine: str) -> str:
     return _SAME_MACHINE.get(lowered, lowered)
 
 
-def elf_machine(header: bytes) -> str | None:
-    """The machine that the first twenty bytes of a program or library name; None where it is neither."""
-    if len(header) < 20 or header[:4] != b"\x7fELF" or header[5] != 1:
-        return None
-    number = struct.unpack_from("<H", header, 18)[0]
-    return _MACHINES.get(number, f"ELF machine {number}")
-
-
 def read_program(content: Content) -> Elf:
     """Where a program runs, whichever its format; ValueError says what it is instead."""
     if is_mach_o(content):

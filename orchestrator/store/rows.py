@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import array
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.settings import nearest
 from orchestrator.trial import Cell, Finding, Outcome, Pass, Slot, Summary, Trial
 
 
@@ -145,15 +143,3 @@ def trial_of(row: Any, cells: dict[str, Cell]) -> Trial:
         findings=tuple(Finding.from_json(item) for item in row["findings"]),
         log=row["log"],
     )
-
-
-def safe_name(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._-]+", "_", name)
-
-
-def run_suggestion(reference: str, known: Sequence[str]) -> str:
-    if not known:
-        return "the store is empty: measure something with `devbench run`"
-    match = nearest(reference, known)
-    latest = ", ".join(known[:3])
-    return f"did you mean {match}?" if match else f"`last` is the newest; the latest are {latest}"

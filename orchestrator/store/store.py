@@ -140,7 +140,7 @@ class Store:
         if len(matches) > 1:
             listed = ", ".join(record.id for record in matches[:5])
             raise RunNotFound(f'"{reference}" may mean several runs: {listed}', remedy="write more of the id")
-        raise RunNotFound(f'no run "{reference}" in {self.folder}', remedy=run_suggestion(reference, known))
+        raise RunNotFound(f'no run "{reference}" in {self.folder}', remedy=_run_suggestion(reference, known))
 
     # Sessions
 
@@ -352,6 +352,18 @@ def _configure(connection: Any, _record: Any) -> None:
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
     connection.execute("PRAGMA foreign_keys=ON")
+
+
+def _safe(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", name)
+
+
+def _run_suggestion(reference: str, known: Sequence[str]) -> str:
+    if not known:
+        return "the store is empty: measure something with `devbench run`"
+    match = nearest(reference, known)
+    latest = ", ".join(known[:3])
+    return f"did you mean {match}?" if match else f"`last` is the newest; the latest are {latest}"
 
 
 def _insert_cells(connection: sa.Connection, run_id: str, cells: Sequence[Cell]) -> None:
