@@ -26,8 +26,9 @@ class RunRecord:
     ended_at: str | None = None
 
     @property
-    def is_calibration(self) -> bool:
-        return bool((self.plan.get("measure") or {}).get("arms"))
+    def is_ordinary(self) -> bool:
+        """Whether it measured cells once a block: no calibration, and no two sides held against each other."""
+        return not (self.plan.get("measure") or {}).get("arms")
 
 
 @dataclass(frozen=True)

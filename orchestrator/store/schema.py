@@ -121,6 +121,36 @@ noise = sa.Table(
 )
 
 
+tags = sa.Table(
+    "tags",
+    metadata,
+    sa.Column("tag", sa.Text, primary_key=True),
+    sa.Column("run_id", sa.Text, sa.ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("made_at", sa.Text, nullable=False),
+)
+
+notes = sa.Table(
+    "notes",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("run_id", sa.Text, sa.ForeignKey("runs.id", ondelete="CASCADE"), nullable=False, index=True),
+    sa.Column("made_at", sa.Text, nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+)
+
+judgements = sa.Table(
+    "judgements",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("run_id", sa.Text, sa.ForeignKey("runs.id", ondelete="CASCADE"), nullable=False, index=True),
+    sa.Column("baseline_id", sa.Text, nullable=False),
+    sa.Column("made_at", sa.Text, nullable=False),
+    sa.Column("standing", sa.Text, nullable=False),
+    sa.Column("content", sa.JSON, nullable=False),
+)
+"""What the gate said of runs. The baseline may have been pruned since, so it is a name and no reference."""
+
+
 def _create_everything(connection: sa.Connection) -> None:
     metadata.create_all(connection)
 
@@ -143,10 +173,16 @@ def _add_profiles(connection: sa.Connection) -> None:
     passes.create(connection, checkfirst=True)
 
 
+def _add_annals(connection: sa.Connection) -> None:
+    for table in (tags, notes, judgements):
+        table.create(connection, checkfirst=True)
+
+
 MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (
     _create_everything,
     _add_passes_stops_and_noise,
     _add_profiles,
+    _add_annals,
 )
 """Step N brings a store of version N to N + 1. Steps are only ever appended."""
 

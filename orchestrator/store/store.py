@@ -16,9 +16,10 @@ from orchestrator.analysis.noise import Noise
 from orchestrator.content_hash import sha256
 from orchestrator.errors import ImportRefused, RunNotFound, StoreError, StoreNewer
 from orchestrator.op_profile import ProfilePass
-from orchestrator.settings import nearest
 from orchestrator.store import schema
+from orchestrator.store.annals import Annals
 from orchestrator.store.passes import PROFILE, pass_of, pass_row
+from orchestrator.store.references import find_baseline, find_run
 from orchestrator.store.rows import RunRecord, SessionRecord, cell_of, imported_run, slot_key, trial_of, trial_row
 from orchestrator.store.trouble import DATABASE, translated
 from orchestrator.trial import Cell, Finding, Outcome, Trial
@@ -67,17 +68,18 @@ class Store:
         self._engine.dispose()
 
     @contextmanager
-    def _write(self) -> Iterator[sa.Connection]:
+    def writing(self) -> Iterator[sa.Connection]:
+        """A transaction of the store's own modules; nobody else writes SQL."""
         with self._writing, translated(self.folder), self._engine.begin() as connection:
             yield connection
 
     @contextmanager
-    def _read(self) -> Iterator[sa.Connection]:
+    def reading(self) -> Iterator[sa.Connection]:
         with translated(self.folder), self._engine.connect() as connection:
             yield connection
 
     def migrate(self) -> None:
-        with self._write() as connection:
+        with self.writing() as connection:
             schema.schema_version.create(connection, checkfirst=True)
             found = connection.execute(sa.select(schema.schema_version.c.version)).scalar() or 0
             if found > schema.VERSION:
@@ -95,13 +97,13 @@ class Store:
     # Runs
 
     def add_run(self, record: RunRecord, cells: Sequence[Cell]) -> None:
-        with self._write() as connection:
+        with self.writing() as connection:
             connection.execute(sa.insert(schema.runs).values(**vars(record)))
             _insert_cells(connection, record.id, cells)
 
     def add_cells(self, run_id: str, cells: Sequence[Cell]) -> None:
         """Cells that became known after the run began; those already there are left as they are."""
-        with self._write() as connection:
+        with self.writing() as connection:
             known = set(
                 connection.execute(sa.select(schema.cells.c.id).where(schema.cells.c.run_id == run_id)).scalars()
             )
@@ -109,13 +111,13 @@ class Store:
 
     def set_status(self, run_id: str, status: str, ended_at: str | None) -> None:
         update = sa.update(schema.runs).where(schema.runs.c.id == run_id)
-        with self._write() as connection:
+        with self.writing() as connection:
             connection.execute(update.values(status=status, ended_at=ended_at))
 
     def runs(self, limit: int | None = None) -> list[RunRecord]:
         """All runs, newest first."""
         query = sa.select(schema.runs).order_by(schema.runs.c.created_at.desc(), schema.runs.c.id.desc()).limit(limit)
-        with self._read() as connection:
+        with self.reading() as connection:
             return [RunRecord(**row) for row in connection.execute(query).mappings()]
 
     def last_resumable(self) -> RunRecord:
@@ -127,37 +129,30 @@ class Store:
         return (unfinished or here)[0]
 
     def find_run(self, reference: str) -> RunRecord:
-        """A run by its id, by the start of its id if only one starts so, or `last`."""
-        records = self.runs()
-        if reference == "last" and records:
-            return next((record for record in records if not record.is_calibration), records[0])
-        matches = [record for record in records if record.id == reference] or [
-            record for record in records if record.id.startswith(reference)
-        ]
-        if len(matches) == 1:
-            return matches[0]
-        known = [record.id for record in records]
-        if len(matches) > 1:
-            listed = ", ".join(record.id for record in matches[:5])
-            raise RunNotFound(f'"{reference}" may mean several runs: {listed}', remedy="write more of the id")
-        raise RunNotFound(f'no run "{reference}" in {self.folder}', remedy=_run_suggestion(reference, known))
+        """A run as a user names it; see `references`."""
+        return find_run(self.runs(), Annals(self).tagged(), reference, self.folder)
+
+    def find_baseline(self, reference: str, of: RunRecord) -> RunRecord:
+        """The run that another is held against, as a user names it."""
+        annals = Annals(self)
+        return find_baseline(self.runs(), annals.tagged(), annals.good_runs(), reference, of, self.folder)
 
     # Sessions
 
     def add_session(self, record: SessionRecord) -> None:
         row = record.__dict__ | {"findings": [finding.as_json() for finding in record.findings]}
-        with self._write() as connection:
+        with self.writing() as connection:
             connection.execute(sa.insert(schema.sessions).values(**row))
 
     def end_session(self, session_id: str, ended_at: str, ending: str) -> None:
         update = sa.update(schema.sessions).where(schema.sessions.c.id == session_id)
-        with self._write() as connection:
+        with self.writing() as connection:
             connection.execute(update.values(ended_at=ended_at, ending=ending))
 
     def sessions(self, run_id: str) -> list[SessionRecord]:
         query = sa.select(schema.sessions).where(schema.sessions.c.run_id == run_id)
         query = query.order_by(schema.sessions.c.started_at)
-        with self._read() as connection:
+        with self.reading() as connection:
             rows = [dict(row) for row in connection.execute(query).mappings()]
         return [
             SessionRecord(**(row | {"findings": tuple(Finding.from_json(item) for item in row["findings"])}))
@@ -176,7 +171,7 @@ class Store:
         """What the device was when it was last measured."""
         query = sa.select(schema.sessions.c.facts).where(schema.sessions.c.device == device)
         query = query.order_by(schema.sessions.c.started_at.desc())
-        with self._read() as connection:
+        with self.reading() as connection:
             return next((facts for facts in connection.execute(query).scalars() if facts), None)
 
     # Trials
@@ -188,7 +183,7 @@ class Store:
     def add_trials(self, trials: Sequence[Trial]) -> None:
         if not trials:
             return
-        with self._write() as connection:
+        with self.writing() as connection:
             connection.execute(sa.insert(schema.trials), [trial_row(trial) for trial in trials])
 
     def take_in(self, trials: Sequence[Trial], entered_at: str) -> int:
@@ -219,7 +214,7 @@ class Store:
         gone = sa.delete(table).where(
             table.c.run_id == run_id, table.c.device == device, table.c.outcome == str(Outcome.NOT_RUN)
         )
-        with self._write() as connection:
+        with self.writing() as connection:
             connection.execute(gone)
 
     def trials(self, run_id: str) -> list[Trial]:
@@ -231,18 +226,18 @@ class Store:
             .order_by(schema.trials.c.id)
         )
         cells: dict[str, Cell] = {}
-        with self._read() as connection:
+        with self.reading() as connection:
             return [trial_of(row, cells) for row in connection.execute(query).mappings()]
 
     def cells(self, run_id: str) -> list[Cell]:
         query = sa.select(schema.cells).where(schema.cells.c.run_id == run_id)
-        with self._read() as connection:
+        with self.reading() as connection:
             return [cell_of(row, "") for row in connection.execute(query).mappings()]
 
     def set_stops(self, run_id: str, stops: Mapping[str, str]) -> None:
         """Note why cells, by their id, got no further block."""
         table = schema.cells
-        with self._write() as connection:
+        with self.writing() as connection:
             for cell_id, reason in stops.items():
                 update = sa.update(table).where(table.c.run_id == run_id, table.c.id == cell_id)
                 connection.execute(update.values(stopped=reason))
@@ -250,14 +245,14 @@ class Store:
     def stops(self, run_id: str) -> dict[str, str]:
         """Why cells got no further block, by their id, as far as that was decided."""
         query = sa.select(schema.cells.c.id, schema.cells.c.stopped).where(schema.cells.c.run_id == run_id)
-        with self._read() as connection:
+        with self.reading() as connection:
             return {row.id: row.stopped for row in connection.execute(query) if row.stopped}
 
     def finished_slots(self, run_id: str) -> set[tuple[str, int, str]]:
         """(cell id, block, arm) of every slot that has a trial."""
         table = schema.trials.c
         query = sa.select(table.cell_id, table.block, table.arm).where(table.run_id == run_id)
-        with self._read() as connection:
+        with self.reading() as connection:
             return {(row.cell_id, row.block, row.arm) for row in connection.execute(query)}
 
     # Noise
@@ -266,7 +261,7 @@ class Store:
         """Keep what a calibration run says, in place of what it said before."""
         table = schema.noise
         rows = [noise.as_json() | {"run_id": run_id, "made_at": made_at} for noise in found]
-        with self._write() as connection:
+        with self.writing() as connection:
             connection.execute(sa.delete(table).where(table.c.run_id == run_id))
             if rows:
                 connection.execute(sa.insert(table), rows)
@@ -275,7 +270,7 @@ class Store:
         """What is known of the noise of each device, family of cells and metric: the newest of each."""
         query = sa.select(schema.noise).order_by(schema.noise.c.made_at, schema.noise.c.run_id)
         newest: dict[tuple[str, str, str], Noise] = {}
-        with self._read() as connection:
+        with self.reading() as connection:
             for row in connection.execute(query).mappings():
                 content = {key: value for key, value in row.items() if key not in ("run_id", "made_at")}
                 newest[row["device"], row["family"], row["metric"]] = Noise(**content)
@@ -289,7 +284,7 @@ class Store:
         earlier = sa.delete(schema.passes).where(
             table.run_id == passed.run, table.cell_id == passed.cell.id, table.kind == PROFILE
         )
-        with self._write() as connection:
+        with self.writing() as connection:
             connection.execute(earlier)
             connection.execute(sa.insert(schema.passes).values(**pass_row(passed)))
 
@@ -298,7 +293,7 @@ class Store:
         table = schema.passes.c
         query = sa.select(schema.passes).where(table.run_id == run_id, table.kind == PROFILE).order_by(table.id)
         cells = {cell.id: cell for cell in self.cells(run_id)}
-        with self._read() as connection:
+        with self.reading() as connection:
             return [pass_of(row, cells[row["cell_id"]]) for row in connection.execute(query).mappings()]
 
     def unprofiled_trials(self, run_id: str, cell_id: str) -> list[Trial]:
@@ -310,7 +305,7 @@ class Store:
             .where(table.cell_id == cell_id, table.outcome == str(Outcome.MEASURED))
             .order_by((table.run_id != run_id), schema.runs.c.created_at.desc())
         )
-        with self._read() as connection:
+        with self.reading() as connection:
             found = connection.execute(query).scalar()
         trials = self.trials(found) if found else []
         return [trial for trial in trials if trial.cell.id == cell_id and trial.outcome == Outcome.MEASURED]
@@ -356,14 +351,6 @@ def _configure(connection: Any, _record: Any) -> None:
 
 def _safe(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "_", name)
-
-
-def _run_suggestion(reference: str, known: Sequence[str]) -> str:
-    if not known:
-        return "the store is empty: measure something with `devbench run`"
-    match = nearest(reference, known)
-    latest = ", ".join(known[:3])
-    return f"did you mean {match}?" if match else f"`last` is the newest; the latest are {latest}"
 
 
 def _insert_cells(connection: sa.Connection, run_id: str, cells: Sequence[Cell]) -> None:
