@@ -9,11 +9,13 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from orchestrator.cli.keeping import check_tag
 from orchestrator.cli.noise_results import keep_and_show_noise
 from orchestrator.cli.operators import show_profiles
 from orchestrator.cli.options import (
@@ -76,6 +78,9 @@ def run(
     resume: Annotated[
         str | None, typer.Option("--resume", metavar="[RUN]", help="Go on with a run (the last one if none is named).")
     ] = None,
+    run_tag: Annotated[
+        list[str] | None, typer.Option("--run-tag", help="Tag the run, from its start; may be repeated.")
+    ] = None,
     dry_run: DryRunOption = False,
     require_trust: RequireTrustOption = False,
     as_json: JsonOption = False,
@@ -100,11 +105,14 @@ def run(
         trace=trace,
     )
     if resume is not None:
-        _refuse_with_resume(said != Overrides() or plan or fleet or device or tag or dry_run)
+        _refuse_with_resume(said != Overrides() or plan or fleet or device or tag or run_tag or dry_run)
         _go_on(resume, store, as_json=as_json, quiet=quiet, require_trust=require_trust)
     from orchestrator.prepare import prepare
 
+    for name in run_tag or ():
+        check_tag(name)
     prepared = prepare(planned(plan, said), chosen_devices(fleet, device, tag))
+    prepared = replace(prepared, tags=tuple(run_tag or ()))
     if dry_run:
         preview_run(prepared, store, as_json=as_json)
         return
