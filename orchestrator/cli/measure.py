@@ -33,6 +33,7 @@ from orchestrator.cli.options import (
     QuietOption,
     RequireTrustOption,
     RunnerOption,
+    RunTagsOption,
     SeedOption,
     StoreOption,
     TagOption,
@@ -78,9 +79,7 @@ def run(
     resume: Annotated[
         str | None, typer.Option("--resume", metavar="[RUN]", help="Go on with a run (the last one if none is named).")
     ] = None,
-    run_tag: Annotated[
-        list[str] | None, typer.Option("--run-tag", help="Tag the run, from its start; may be repeated.")
-    ] = None,
+    run_tag: RunTagsOption = None,
     dry_run: DryRunOption = False,
     require_trust: RequireTrustOption = False,
     as_json: JsonOption = False,
@@ -109,15 +108,18 @@ def run(
         _go_on(resume, store, as_json=as_json, quiet=quiet, require_trust=require_trust)
     from orchestrator.prepare import prepare
 
-    for name in run_tag or ():
-        check_tag(name)
-    prepared = prepare(planned(plan, said), chosen_devices(fleet, device, tag))
-    prepared = replace(prepared, tags=tuple(run_tag or ()))
+    prepared = _tagged(prepare(planned(plan, said), chosen_devices(fleet, device, tag)), run_tag or [])
     if dry_run:
         preview_run(prepared, store, as_json=as_json)
         return
     with opened_store(store, create=True) as opened:
         conduct(prepared, opened, as_json=as_json, quiet=quiet, require_trust=require_trust)
+
+
+def _tagged(prepared: Prepared, tags: list[str]) -> Prepared:
+    for tag in tags:
+        check_tag(tag)
+    return replace(prepared, tags=tuple(tags))
 
 
 def _go_on(run: str, store: str, *, as_json: bool, quiet: bool, require_trust: bool) -> NoReturn:

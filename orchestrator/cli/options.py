@@ -42,6 +42,7 @@ QuietOption = Annotated[bool, typer.Option("--quiet", help="No progress on stand
 RequireTrustOption = Annotated[bool, typer.Option("--require-trust", help="Exit with 1 unless every cell is trusted.")]
 DeviceOption = Annotated[list[str] | None, typer.Option("--device", help="Only this device; may be repeated.")]
 TagOption = Annotated[list[str] | None, typer.Option("--tag", help="Only devices with this tag; may be repeated.")]
+RunTagsOption = Annotated[list[str] | None, typer.Option("--run-tag", help="Tag the run itself; may be repeated.")]
 
 
 def print_json(schema: str, content: dict[str, Any]) -> None:
