@@ -11,6 +11,9 @@ from typing import Any
 
 from orchestrator.trial import Cell, Finding, Outcome, Pass, Slot, Summary, Trial
 
+UNBUNDLED = "unbundled"
+"""The key of a run's host that says that it came in a bundle, and when."""
+
 
 @dataclass(frozen=True)
 class RunRecord:
@@ -30,6 +33,11 @@ class RunRecord:
     def is_ordinary(self) -> bool:
         """Whether it measured cells once a block: no calibration, and no two sides held against each other."""
         return not (self.plan.get("measure") or {}).get("arms")
+
+    @property
+    def is_from_here(self) -> bool:
+        """Whether it was started with this store: neither imported nor unbundled."""
+        return self.status != "imported" and UNBUNDLED not in self.host
 
 
 @dataclass(frozen=True)
