@@ -12,7 +12,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from orchestrator.cli import binaries, bundles, compare, devices, keeping, measure, planning, profiles, results
+from orchestrator.cli import binaries, bundles, compare, devices, health, keeping, measure, planning, profiles, results
 from orchestrator.errors import DevbenchError, HostError, Interrupted, error_text
 
 _BUG = 70
@@ -30,6 +30,7 @@ app = typer.Typer(
 app.command()(devices.init)
 app.command()(devices.devices)
 app.command()(devices.doctor)
+app.command()(health.health)
 app.command()(measure.run)
 app.command()(planning.calibrate)
 app.command(name="plan")(planning.plan_command)
