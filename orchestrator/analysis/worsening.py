@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from orchestrator.analysis.change_points import best_cut
 from orchestrator.analysis.randomisation import MAD_TO_SD, Floats
 from orchestrator.analysis.trend import lag_one, trends
 
@@ -24,7 +25,6 @@ _SD_MIN = 0.003
 _CORRELATION_MAX = 0.8
 _MEDIAN_LOSS = 1.57
 """How much larger the variance of a median is than that of a mean."""
-_SIDE_MIN = 3
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def worsening(values: Sequence[float], least: float) -> Worsening | None:
         return None
     row = np.array(values, dtype=np.float64)
     risen = [by for by in (_new_level(row, least), _drift(row)) if by is not None and by >= least]
-    return Worsening(max(risen), _best_cut(row)) if risen else None
+    return Worsening(max(risen), best_cut(row)) if risen else None
 
 
 def _new_level(row: Floats, least: float) -> float | None:
@@ -62,9 +62,3 @@ def _new_level(row: Floats, least: float) -> float | None:
 def _drift(row: Floats) -> float | None:
     found = trends(row[None, :])
     return float(found.change[0]) if found.z[0] > _DRIFT_Z else None
-
-
-def _best_cut(row: Floats) -> int:
-    """The split in two that leaves the smallest distances to the medians of the parts."""
-    cuts = range(_SIDE_MIN, len(row) - _SIDE_MIN + 1)
-    return min(cuts, key=lambda cut: sum(float(np.abs(part - np.median(part)).sum()) for part in np.split(row, [cut])))

@@ -139,7 +139,7 @@ def history(
     from orchestrator.analysis.history import histories
 
     margin = share(threshold, "--threshold")
-    trials = _all_runs(store) if file is None else read_reduced(file, store)
+    trials = _all_runs(store, device or []) if file is None else read_reduced(file, store)
     wanted = [trial for trial in trials if not device or trial.cell.device in device]
     found = histories(wanted, metric=_metric(metric), threshold=margin)
     if as_json:
@@ -152,12 +152,12 @@ def history(
     show_histories(console_for(sys.stdout), found)
 
 
-def _all_runs(place: str) -> list[Reduced]:
+def _all_runs(place: str, devices: list[str]) -> list[Reduced]:
     """The trials of every run, the oldest run first."""
-    from orchestrator.analysis.reduction import reduced
+    from orchestrator.store.latencies import all_latencies
 
     with opened_store(place, create=False) as opened:
-        return [trial for run in reversed(opened.runs()) for trial in reduced(opened.trials(run.id))]
+        return list(all_latencies(opened, devices))
 
 
 def _metric(text: str) -> Metric:

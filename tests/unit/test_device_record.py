@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from orchestrator.analysis.estimate import trial_latencies_us
+from orchestrator.analysis.history import histories
+from orchestrator.analysis.reduction import reduced
 from orchestrator.store import SessionRecord, Store, open_store
 from orchestrator.store.device_record import device_nights, note_trouble
+from orchestrator.store.latencies import all_latencies
 from orchestrator.trial import Outcome
 from tests.unit.nights import add_night, night_id
 from tests.unit.trial_factory import make_cell, make_trial
@@ -89,3 +92,14 @@ def test_figures_are_what_the_trials_come_to(store: Store) -> None:
     with open_store(store.folder).reading() as connection:
         assert connection.exec_driver_sql(figures).scalars().all() == before
         assert connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE name = 'trials_by_outcome'").all()
+
+
+def test_histories_from_figures_are_those_from_trials(store: Store) -> None:
+    """A year is read without its samples, and says the same."""
+    for ago in range(12, 0, -1):
+        add_night(store, ago, blocks=3, devices=["a", "b"])
+    trials = [trial for run in reversed(store.runs()) for trial in reduced(store.trials(run.id))]
+    from_trials = histories(trials, metric="p50", threshold=0.03)
+    from_figures = histories(all_latencies(store), metric="p50", threshold=0.03)
+    assert [item.as_json() for item in from_figures] == [item.as_json() for item in from_trials]
+    assert {trial.cell.device for trial in all_latencies(store, ["b"])} == {"b"}
