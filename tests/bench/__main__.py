@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from tests.bench import (
     comparison,
+    health,
     load,
     native,
     nights,
@@ -40,6 +41,7 @@ FIGURES: dict[str, Callable[[], None]] = {
     "trust": trust.causes_found,
     "looks": trust.coverage_with_looks,
     "power": trust.power_stated_and_reached,
+    "health": health.alarms_and_findings,
     "nights": nights.a_year_of_nights,
     "profiles": profiles.megabytes_a_second,
 }
