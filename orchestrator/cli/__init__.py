@@ -12,7 +12,17 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from orchestrator.cli import binaries, compare, devices, measure, planning, profiles, results, timelines
+from orchestrator.cli import (
+    binaries,
+    compare,
+    devices,
+    measure,
+    planning,
+    profiles,
+    reproduction,
+    results,
+    timelines,
+)
 from orchestrator.errors import DevbenchError, HostError, Interrupted, error_text
 
 _BUG = 70
@@ -38,6 +48,7 @@ app.command()(results.show)
 app.command()(timelines.timeline)
 app.command()(compare.compare)
 app.command()(compare.history)
+app.command()(reproduction.reproduce)
 app.command(name="export")(results.export_trials)
 app.command(name="import")(results.import_trials)
 app.add_typer(devices.agent_app, name="agent")
