@@ -12,7 +12,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from orchestrator.cli import binaries, compare, devices, measure, planning, profiles, results
+from orchestrator.cli import binaries, compare, devices, measure, planning, profiles, results, timelines
 from orchestrator.errors import DevbenchError, HostError, Interrupted, error_text
 
 _BUG = 70
@@ -35,6 +35,7 @@ app.command()(planning.calibrate)
 app.command(name="plan")(planning.plan_command)
 app.command()(profiles.profile)
 app.command()(results.show)
+app.command()(timelines.timeline)
 app.command()(compare.compare)
 app.command()(compare.history)
 app.command(name="export")(results.export_trials)

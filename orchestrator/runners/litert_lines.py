@@ -65,6 +65,19 @@ def read_lines(stdout: Sequence[bytes]) -> Reading:
     )
 
 
+def read_starts(stdout: Sequence[bytes]) -> dict[str, tuple[int, ...]]:
+    """When each inference began on the device's clock, in nanoseconds, by phase: after its inputs were copied in."""
+    events = _events(stdout)
+    found = {}
+    for phase in ("warmup", "steady"):
+        chunks = [event for event in events if event["event"] == "samples" and event.get("phase") == phase]
+        starts, copies = _numbers(chunks, "start_ns"), _numbers(chunks, "copy_in_ns")
+        if len(copies) not in (0, len(starts)):
+            continue
+        found[phase] = tuple(int(start + copy) for start, copy in zip(starts, copies or [0] * len(starts), strict=True))
+    return found
+
+
 def _events(lines: Sequence[bytes]) -> list[dict[str, Any]]:
     """The runner's own lines; anything else on its output is noise of the libraries below it."""
     events = []
