@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from orchestrator.trial import Trial
 
 _HOW_TO_LOOK = """\
-To look at it: drag it onto https://ui.perfetto.dev (the page reads it inside the browser and uploads nothing; loaded
-once, it works offline), or open chrome://tracing in a Chrome without network and press Load, or
-`npx speedscope FILE` for the slices alone. Times called reconstructed are lengths laid end to end."""
+To look at it, "Open trace file" on https://ui.perfetto.dev: the page reads it inside the browser and uploads nothing.
+Without a network: Load in chrome://tracing (a new Chrome wants chrome://chrome-urls to allow it), or `npx speedscope
+FILE` for the slices alone. What is called reconstructed has its length from the record and its place from us."""
 
 
 def timeline(

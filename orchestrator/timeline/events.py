@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 Args = Mapping[str, Any]
@@ -103,28 +104,27 @@ def trace_events(timelines: Sequence[Timeline]) -> Iterator[dict[str, Any]]:
         offsets.append(begin_ns - found.began_ns)
         next_ns = offsets[-1] + found.last_ns
     earliest_ns = min((offset + found.first_ns for offset, found in zip(offsets, timelines, strict=True)), default=0)
-    for pid, (offset, found) in enumerate(zip(offsets, timelines, strict=True), 1):
-        yield from _events(found, pid, offset - earliest_ns)
+    numbers = count(1)  # of processes and threads alike: to some viewers a thread's number is unique in the file
+    for offset, found in zip(offsets, timelines, strict=True):
+        yield from _events(found, numbers, offset - earliest_ns)
 
 
-def _events(found: Timeline, pid: int, offset_ns: int) -> Iterator[dict[str, Any]]:
-    yield _named("process_name", pid, 0, {"name": found.name})
-    yield _named("process_labels", pid, 0, {"labels": found.label})
-    yield _named("process_sort_index", pid, 0, {"sort_index": pid})
-    tid = 0
+def _events(found: Timeline, numbers: Iterator[int], offset_ns: int) -> Iterator[dict[str, Any]]:
+    pid = next(numbers)
+    yield _named("process_name", pid, pid, {"name": found.name})
+    yield _named("process_labels", pid, pid, {"labels": found.label})
+    yield _named("process_sort_index", pid, pid, {"sort_index": pid})
     for track in found.tracks:
         rows = lanes(track.slices) or [[]]
         for index, row in enumerate(rows):
-            tid += 1
+            tid = next(numbers)
             yield _named("thread_name", pid, tid, {"name": f"{track.name} ({index + 1})" if index else track.name})
             yield _named("thread_sort_index", pid, tid, {"sort_index": tid})
             for part in row:
-                times = {"ts": _us(part.start_ns + offset_ns), "dur": _us(part.duration_ns)}
-                yield {"name": part.name, "ph": "X", "pid": pid, "tid": tid, **times, "args": dict(part.args)}
+                start_us, end_us = _us(part.start_ns + offset_ns), _us(part.end_ns + offset_ns)
+                yield _drawn(part.name, pid, tid, start_us, end_us - start_us, part.args)
             for instant in track.instants if index == 0 else ():
-                ts = _us(instant.at_ns + offset_ns)
-                common = {"ph": "i", "s": "t", "pid": pid, "tid": tid, "ts": ts}
-                yield {"name": instant.name, **common, "args": dict(instant.args)}
+                yield _drawn(instant.name, pid, tid, _us(instant.at_ns + offset_ns), 0.0, instant.args)
     for counter in found.counters:
         for at_ns, value in counter.points:
             ts = _us(at_ns + offset_ns)
@@ -135,6 +135,16 @@ def _named(kind: str, pid: int, tid: int, args: Args) -> dict[str, Any]:
     return {"name": kind, "ph": "M", "pid": pid, "tid": tid, "args": args}
 
 
+def _drawn(name: str, pid: int, tid: int, ts: float, dur: float, args: Args) -> dict[str, Any]:
+    """A slice; an instant where it has no length that can be drawn, because viewers mistake the end of such a slice."""
+    shape = {"ph": "X", "ts": ts, "dur": dur} if dur else {"ph": "i", "s": "t", "ts": ts}
+    return {"name": name, "pid": pid, "tid": tid, **shape, "args": dict(args)}
+
+
 def _us(time_ns: int) -> float:
-    """Microseconds, which is what the format counts in; three decimals keep every nanosecond."""
-    return time_ns / 1000
+    """Microseconds, which is what the format counts in, to an eighth: those are exact both as binary fractions and in
+    nanoseconds, so that in every viewer a slice ends exactly where the next begins. Exact lengths are in `args`."""
+    return round(time_ns / _GRID_NS) / 8
+
+
+_GRID_NS = 125
