@@ -12,7 +12,20 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from orchestrator.cli import binaries, bundles, compare, devices, health, keeping, measure, planning, profiles, results
+from orchestrator.cli import (
+    binaries,
+    bundles,
+    compare,
+    devices,
+    health,
+    keeping,
+    measure,
+    planning,
+    profiles,
+    reproduction,
+    results,
+    timelines,
+)
 from orchestrator.errors import DevbenchError, HostError, Interrupted, error_text
 
 _BUG = 70
@@ -36,8 +49,10 @@ app.command()(planning.calibrate)
 app.command(name="plan")(planning.plan_command)
 app.command()(profiles.profile)
 app.command()(results.show)
+app.command()(timelines.timeline)
 app.command()(compare.compare)
 app.command()(compare.history)
+app.command()(reproduction.reproduce)
 app.command(name="export")(results.export_trials)
 app.command(name="import")(results.import_trials)
 app.add_typer(keeping.runs_app, name="runs")

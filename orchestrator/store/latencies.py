@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from orchestrator.analysis.reduction import Reduced
 from orchestrator.clock import seconds_of
 from orchestrator.store import schema
+from orchestrator.store.ledger import run_kind
 from orchestrator.store.rows import cell_of
 from orchestrator.trial import Cell, Outcome
 
@@ -18,13 +19,14 @@ if TYPE_CHECKING:
 
 
 def all_latencies(store: Connections, devices: Sequence[str] = ()) -> Iterator[Reduced]:
-    """Every measured trial of the latency pass, the oldest run first, with its latencies and nothing else that takes
-    its samples to know; of these devices, or of all."""
+    """Every measured trial of ordinary runs, the oldest first, with its latencies and nothing else that takes its
+    samples to know; of these devices, or of all."""
     figures, runs, cells = schema.figures.c, schema.runs.c, schema.cells.c
     wanted = sa.select(schema.cells)
     if devices:
         wanted = wanted.where(cells.device.in_(devices))
-    oldest_first = sa.select(runs.id).order_by(runs.created_at, runs.id)
+    is_night = run_kind().in_(("run", "imported"))
+    oldest_first = sa.select(runs.id).where(is_night).order_by(runs.created_at, runs.id)
     of_run = (
         sa.select(schema.figures).where(figures.run_id == sa.bindparam("run")).order_by(figures.block, figures.position)
     )

@@ -39,6 +39,11 @@ class RunRecord:
         """Whether it was started with this store: neither imported nor unbundled."""
         return self.status != "imported" and UNBUNDLED not in self.host
 
+    @property
+    def duel(self) -> Mapping[str, Any] | None:
+        """What it held against each other, where that is what it was for."""
+        return self.fleet.get("duel")
+
 
 @dataclass(frozen=True)
 class SessionRecord:
