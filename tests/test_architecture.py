@@ -38,6 +38,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "orchestrator.delegates",
         "orchestrator.op_profile",
         "orchestrator.overrides",
+        "orchestrator.pinned",
         "orchestrator.settings",
         "orchestrator.fleet",
         "orchestrator.plan",

@@ -29,6 +29,7 @@ from orchestrator.cli.options import (
     ModelOption,
     PlanOption,
     QuietOption,
+    ReferenceOption,
     RequireTrustOption,
     RunnerOption,
     SeedOption,
@@ -70,6 +71,7 @@ def run(
         str | None, typer.Option("--sustain", help="Run each cell without a rest for this long instead: 10m")
     ] = None,
     seed: SeedOption = None,
+    reference: ReferenceOption = None,
     profile: Annotated[bool, typer.Option("--profile", help="Operator profiles, in a pass of their own.")] = False,
     trace: Annotated[bool, typer.Option("--trace", help="System traces, in a pass of their own.")] = False,
     store: StoreOption = DEFAULT_STORE,
@@ -98,6 +100,7 @@ def run(
         seed=seed,
         profile=profile,
         trace=trace,
+        reference=reference,
     )
     if resume is not None:
         _refuse_with_resume(said != Overrides() or plan or fleet or device or tag or dry_run)

@@ -40,6 +40,9 @@ SeedOption = Annotated[int | None, typer.Option("--seed", min=0, help="The order
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show cells, order and time; touch no device.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="No progress on standard error.")]
 RequireTrustOption = Annotated[bool, typer.Option("--require-trust", help="Exit with 1 unless every cell is trusted.")]
+ReferenceOption = Annotated[
+    bool | None, typer.Option("--reference/--no-reference", help="A pinned reference in every block, for the gate.")
+]
 DeviceOption = Annotated[list[str] | None, typer.Option("--device", help="Only this device; may be repeated.")]
 TagOption = Annotated[list[str] | None, typer.Option("--tag", help="Only devices with this tag; may be repeated.")]
 
