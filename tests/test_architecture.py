@@ -136,6 +136,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "orchestrator.profile_pass",
         "orchestrator.noise_book",
         "orchestrator.doctor",
+        "orchestrator.gating",
     ),
     "reports": ("orchestrator.reports",),
     "cli": ("orchestrator.cli",),
