@@ -40,7 +40,8 @@ def code(text: str) -> str:
 
 def gate_markdown(result: GateResult, *, longest: int = CHAT_MAX) -> str:
     """The verdict first; as many of the worst cells, and as much else, as fits."""
-    head = f"**{escaped(headline(result), 300)}**\n\n{escaped(against(result), 200)} · {escaped(counts_text(result), 300)}\n"
+    held = f"{escaped(against(result), 200)} · {escaped(counts_text(result), 300)}"
+    head = f"**{escaped(headline(result), 300)}**\n\n{held}\n"
     command = next_step(result)
     foot = f"\n{code(command)}\n" if command else ""
     rows = [_row(row) for row in worst_first(unusual(result))]

@@ -86,7 +86,7 @@ def _device_lines(device: DeviceNight, *, has_baseline: bool) -> list[str]:
 
 def next_step(result: GateResult) -> str | None:
     """The command that goes on from the worst cell."""
-    worst = [row for row in result.failing or result.of(Verdict.SUSPECTED)]
+    worst = result.failing or result.of(Verdict.SUSPECTED)
     if not worst:
         return None
     row = max(worst, key=lambda found: found.effect or 0.0)

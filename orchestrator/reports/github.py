@@ -12,7 +12,7 @@ _SUMMARY_MAX = 60_000
 _MISSING = (Verdict.FAILED, Verdict.REJECTED, Verdict.NOT_RUN, Verdict.DEVICE_VANISHED, Verdict.UNDECIDED)
 
 
-def annotations(result: GateResult) -> list[str]:
+def workflow_commands(result: GateResult) -> list[str]:
     """Workflow commands: an error for each cell that fails the night, warnings for suspects and what is missing."""
     failing = worst_first(result.failing)
     suspects = [row for row in worst_first(result.of(Verdict.SUSPECTED)) if row not in failing]
