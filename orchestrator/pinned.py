@@ -68,6 +68,10 @@ class Pinned:
     runner: str | None
     threads: int
 
+    def as_json(self) -> dict[str, Any]:
+        model, delegate = [self.model.name, self.model.sha256], self.delegate.as_json()
+        return {"model": model, "delegate": delegate, "runner": self.runner, "threads": self.threads}
+
     def cell(self, device: str, runner: str, runner_sha256: str | None) -> Cell:
         return Cell(
             device=device,
