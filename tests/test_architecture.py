@@ -141,6 +141,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "orchestrator.noise_book",
         "orchestrator.doctor",
         "orchestrator.gating",
+        "orchestrator.confirming",
     ),
     "reports": ("orchestrator.reports",),
     "cli": ("orchestrator.cli",),

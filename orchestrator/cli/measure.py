@@ -166,9 +166,9 @@ def conduct(
     from orchestrator.grid import never_measured
 
     for note in prepared.notes:
-        _say(note)
+        say(note)
     stop = threading.Event()
-    with _stopping(stop), _observer(quiet) as observer:
+    with stopping(stop), observing(quiet) as observer:
         print(f"run {prepared.record.id} in {store.folder}", file=sys.stderr)
         results = measure(prepared, store, observer, stop, resumed=resumed)
     record = store.find_run(prepared.record.id)
@@ -188,7 +188,7 @@ def conduct(
 
 
 @contextmanager
-def _stopping(stop: threading.Event) -> Iterator[None]:
+def stopping(stop: threading.Event) -> Iterator[None]:
     """Ctrl-C, SIGTERM and a closed terminal end the trial under way cleanly; a second one ends at once."""
 
     def ask(_signal: int, _frame: object) -> None:
@@ -210,7 +210,7 @@ def _stopping(stop: threading.Event) -> Iterator[None]:
 
 
 @contextmanager
-def _observer(quiet: bool) -> Iterator[Observer]:
+def observing(quiet: bool) -> Iterator[Observer]:
     from orchestrator.reports.progress import LiveProgress, PlainProgress, SilentProgress
     from orchestrator.reports.terminal import console_for
 
@@ -234,7 +234,7 @@ def _closed_output_forgiven() -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
     with suppress(OSError):
         print(text, file=sys.stderr)
 
@@ -244,31 +244,31 @@ def _verdict(record: RunRecord, results: Sequence[DeviceResult], never: Sequence
     errors = [result.error for result in results if result.error]
     for error in errors:
         if not isinstance(error, Interrupted):
-            _say(error_text(error))
+            say(error_text(error))
     if any(isinstance(error, Interrupted) for error in errors):
-        _say(f"interrupted; `devbench run --resume {record.id}` goes on")
+        say(f"interrupted; `devbench run --resume {record.id}` goes on")
         return Interrupted.exit_code
     if errors and not any(result.measured or result.profiled for result in results):
         return errors[0].exit_code
     unprofiled = _say_unprofiled(record, results)
     if not any(result.measured or result.profiled for result in results):
-        _say("nothing was measured; the reasons are above and in `devbench show`")
+        say("nothing was measured; the reasons are above and in `devbench show`")
         return _PARTLY_MEASURED
     incomplete = [cell for result in results for cell in result.incomplete]
     if errors or incomplete:
-        _say(f"{len(incomplete)} cells were not measured as often as asked; see `devbench show`")
+        say(f"{len(incomplete)} cells were not measured as often as asked; see `devbench show`")
         return _PARTLY_MEASURED
     for setting in never:
-        _say(f"asked for, but measured on no device: {setting}")
+        say(f"asked for, but measured on no device: {setting}")
     return _PARTLY_MEASURED if never or unprofiled else 0
 
 
 def _say_unprofiled(record: RunRecord, results: Sequence[DeviceResult]) -> bool:
     """Which profiles are missing, and why; whether any is."""
     if any(result.profiled for result in results):
-        _say(f"operator profiles: `devbench show {record.id} --ops`")
+        say(f"operator profiles: `devbench show {record.id} --ops`")
     missing = [passed for result in results for passed in result.unprofiled]
     for reason in dict.fromkeys(passed.reason for passed in missing):
         count = sum(passed.reason == reason for passed in missing)
-        _say(f"{count} cells have no whole operator profile: {reason}")
+        say(f"{count} cells have no whole operator profile: {reason}")
     return bool(missing)

@@ -65,6 +65,18 @@ def share(text: str, option: str) -> float:
         raise UsageError(f"{option}: {problem}", remedy=remedy) from error
 
 
+def seconds(text: str | None, option: str) -> float | None:
+    """90.0 for `90s`; None where nothing was said."""
+    from orchestrator.errors import UsageError
+    from orchestrator.settings import duration_s
+
+    try:
+        return None if text is None else duration_s(text)
+    except ValueError as error:
+        problem, _, remedy = str(error).partition(": ")
+        raise UsageError(f"{option}: {problem}", remedy=remedy) from error
+
+
 def takes_every_letter() -> bool:
     return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
 
@@ -86,6 +98,11 @@ def _read_fleet(path: Path | None) -> Fleet:
 
 def chosen_devices(fleet: Path | None, names: list[str] | None, tags: list[str] | None) -> tuple[Device, ...]:
     return _read_fleet(fleet).select(names or [], tags or [])
+
+
+def read_fleet_devices(fleet: Path | None) -> tuple[Device, ...]:
+    """Every device of the fleet."""
+    return _read_fleet(fleet).select([], [])
 
 
 @contextmanager
