@@ -43,7 +43,7 @@ def measure(
     """Measure every device; a device that fails takes no other with it. A store that fails ends everything."""
     if not resumed:
         prepared = keep_files(store, prepared)
-        store.add_run(prepared.record, [])
+        store.add_run(prepared.record, [], prepared.tags)
     shared = _Shared(prepared, store, observer, stop)
     works = [_DeviceWork(device, shared) for device in prepared.devices]
     threads = [threading.Thread(target=work.run, name=work.device.name, daemon=True) for work in works]

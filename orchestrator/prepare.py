@@ -77,6 +77,8 @@ class Prepared:
     """What is held against each other, where that is what the run is for."""
     notes: tuple[str, ...] = ()
     """What the user should know before it starts."""
+    tags: tuple[str, ...] = ()
+    """What the run is tagged with from its start."""
 
     def grid(self, device: Device, cores: int | None, runners: Mapping[str, str | None]) -> Grid:
         """The cells of a device, given its cores (None: not known) and the hashes of its runners."""

@@ -12,7 +12,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from orchestrator.cli import binaries, compare, devices, gate, measure, planning, profiles, results
+from orchestrator.cli import binaries, compare, devices, gate, keeping, measure, planning, profiles, results
 from orchestrator.errors import DevbenchError, HostError, Interrupted, error_text
 
 _BUG = 70
@@ -40,6 +40,8 @@ app.command()(compare.history)
 app.command()(gate.gate)
 app.command(name="export")(results.export_trials)
 app.command(name="import")(results.import_trials)
+app.add_typer(keeping.runs_app, name="runs")
+app.command()(keeping.prune)
 app.add_typer(devices.agent_app, name="agent")
 app.add_typer(binaries.binaries_app, name="binaries")
 

@@ -9,11 +9,13 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from orchestrator.cli.keeping import check_tag
 from orchestrator.cli.noise_results import keep_and_show_noise
 from orchestrator.cli.operators import show_profiles
 from orchestrator.cli.options import (
@@ -32,6 +34,7 @@ from orchestrator.cli.options import (
     ReferenceOption,
     RequireTrustOption,
     RunnerOption,
+    RunTagsOption,
     SeedOption,
     StoreOption,
     TagOption,
@@ -78,6 +81,7 @@ def run(
     resume: Annotated[
         str | None, typer.Option("--resume", metavar="[RUN]", help="Go on with a run (the last one if none is named).")
     ] = None,
+    run_tag: RunTagsOption = None,
     dry_run: DryRunOption = False,
     require_trust: RequireTrustOption = False,
     as_json: JsonOption = False,
@@ -103,16 +107,22 @@ def run(
         reference=reference,
     )
     if resume is not None:
-        _refuse_with_resume(said != Overrides() or plan or fleet or device or tag or dry_run)
+        _refuse_with_resume(said != Overrides() or plan or fleet or device or tag or run_tag or dry_run)
         _go_on(resume, store, as_json=as_json, quiet=quiet, require_trust=require_trust)
     from orchestrator.prepare import prepare
 
-    prepared = prepare(planned(plan, said), chosen_devices(fleet, device, tag))
+    prepared = _tagged(prepare(planned(plan, said), chosen_devices(fleet, device, tag)), run_tag or [])
     if dry_run:
         preview_run(prepared, store, as_json=as_json)
         return
     with opened_store(store, create=True) as opened:
         conduct(prepared, opened, as_json=as_json, quiet=quiet, require_trust=require_trust)
+
+
+def _tagged(prepared: Prepared, tags: list[str]) -> Prepared:
+    for tag in tags:
+        check_tag(tag)
+    return replace(prepared, tags=tuple(tags))
 
 
 def _go_on(run: str, store: str, *, as_json: bool, quiet: bool, require_trust: bool) -> NoReturn:

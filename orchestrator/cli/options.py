@@ -45,6 +45,7 @@ ReferenceOption = Annotated[
 ]
 DeviceOption = Annotated[list[str] | None, typer.Option("--device", help="Only this device; may be repeated.")]
 TagOption = Annotated[list[str] | None, typer.Option("--tag", help="Only devices with this tag; may be repeated.")]
+RunTagsOption = Annotated[list[str] | None, typer.Option("--run-tag", help="Tag the run itself; may be repeated.")]
 
 
 def print_json(schema: str, content: dict[str, Any]) -> None:

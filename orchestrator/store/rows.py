@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -50,6 +51,11 @@ class SessionRecord:
     ending: str | None = None
 
 
+def safe_name(name: str) -> str:
+    """As a file may be called that is about it."""
+    return re.sub(r"[^A-Za-z0-9._-]+|^[.]+", "_", name)
+
+
 def slot_key(trial: Trial) -> tuple[str, int, str]:
     return trial.cell.id, trial.slot.block, trial.slot.arm or ""
 
@@ -78,7 +84,7 @@ def _packed(values: Sequence[float]) -> bytes | None:
     return packed.tobytes()
 
 
-def _unpacked(content: bytes | None) -> tuple[float, ...]:
+def unpacked(content: bytes | None) -> tuple[float, ...]:
     if not content:
         return ()
     values = array.array("d")
@@ -140,8 +146,8 @@ def trial_of(row: Any, cells: dict[str, Cell]) -> Trial:
         reason=row["reason"],
         started_at=row["started_at"],
         duration_s=row["duration_s"],
-        samples_us=_unpacked(row["samples_us"]),
-        warmup_us=_unpacked(row["warmup_us"]),
+        samples_us=unpacked(row["samples_us"]),
+        warmup_us=unpacked(row["warmup_us"]),
         summary=Summary(**row["summary"]) if row["summary"] else None,
         metrics=row["metrics"],
         telemetry=row["telemetry"],
