@@ -33,6 +33,7 @@ from orchestrator.cli.options import (
     QuietOption,
     ReferenceOption,
     RequireTrustOption,
+    ResumeOption,
     RunnerOption,
     RunTagsOption,
     SeedOption,
@@ -78,9 +79,7 @@ def run(
     profile: Annotated[bool, typer.Option("--profile", help="Operator profiles, in a pass of their own.")] = False,
     trace: Annotated[bool, typer.Option("--trace", help="System traces, in a pass of their own.")] = False,
     store: StoreOption = DEFAULT_STORE,
-    resume: Annotated[
-        str | None, typer.Option("--resume", metavar="[RUN]", help="Go on with a run (the last one if none is named).")
-    ] = None,
+    resume: ResumeOption = None,
     run_tag: RunTagsOption = None,
     dry_run: DryRunOption = False,
     require_trust: RequireTrustOption = False,

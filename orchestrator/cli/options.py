@@ -40,6 +40,9 @@ SeedOption = Annotated[int | None, typer.Option("--seed", min=0, help="The order
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show cells, order and time; touch no device.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="No progress on standard error.")]
 RequireTrustOption = Annotated[bool, typer.Option("--require-trust", help="Exit with 1 unless every cell is trusted.")]
+ResumeOption = Annotated[
+    str | None, typer.Option("--resume", metavar="[RUN]", help="Go on with a run (the last one if none is named).")
+]
 ReferenceOption = Annotated[
     bool | None, typer.Option("--reference/--no-reference", help="A pinned reference in every block, for the gate.")
 ]
