@@ -31,24 +31,37 @@ _HELD = (
     "load_placement",
 )
 _UNTRUSTED_MAX = 0.2
-"""A first night of which more cells are contaminated, or were measured too little, is no baseline."""
+"""A night of which more cells are contaminated, or were measured too little, does not become good on its own word."""
 
 
-def judge(store: Store, record: RunRecord, reference: str, *, threshold: float, fail_on: str) -> GateResult:
-    """Stage one: the run against the baseline that `reference` means. Nothing is kept yet."""
+def judge(
+    store: Store,
+    record: RunRecord,
+    reference: str,
+    *,
+    threshold: float,
+    fail_on: str,
+    troubles: Mapping[str, str] | None = None,
+) -> GateResult:
+    """Stage one: the run against the baseline that `reference` means. Nothing is kept yet. `troubles` says what is
+    known of devices that could not be begun with, beyond what the run's record does."""
     if not record.is_ordinary:
         raise UsageError(
             f"run {record.id} holds two sides against each other or calibrates, so that there is nothing to gate",
             remedy="`devbench compare` reads it; give the gate an ordinary run",
         )
     tonight = night_of(store, record)
+    tonight = replace(tonight, lost={name: (troubles or {}).get(name, why) for name, why in tonight.lost.items()})
     if not tonight.trials and not tonight.lost:
         raise UsageError(f"run {record.id} has no trials", remedy="gate a run that measured something")
-    notes = [] if record.status in ("finished", "imported") else [f"the run is {record.status}, not finished"]
+    notes = [] if record.status in ("finished", "imported") else [f"the run is marked {record.status}"]
     baseline = _baseline(store, record, reference)
+    if baseline is None and reference == LAST_GOOD:
+        baseline, reference = _newest_not_bad(store, record), LAST
+        if baseline:
+            notes.append("no earlier run is known to be good, so that the newest one is the baseline")
     if baseline is None:
-        word = "is known to be good" if reference == LAST_GOOD else "is finished"
-        notes.append(f"no earlier run {word}, so that there is nothing to compare with")
+        notes.append("there is no earlier run, and so nothing to compare with")
     bases = [night_of(store, baseline)] if baseline else []
     if baseline and reference in (LAST, LAST_GOOD):
         bases += _further_back(store, tonight, baseline, bases[0], only_good=reference == LAST_GOOD)
@@ -75,6 +88,15 @@ def _baseline(store: Store, record: RunRecord, reference: str) -> RunRecord | No
         if reference in (LAST, LAST_GOOD):
             return None
         raise
+
+
+def _newest_not_bad(store: Store, record: RunRecord) -> RunRecord | None:
+    """What a night is held against where none is known to be good: a fleet that is never trusted is gated, too."""
+    annals = Annals(store)
+    bad = {run for run, judgement in annals.judgements().items() if judgement.standing is Standing.BAD}
+    bad |= set(annals.tagged().get("bad", ()))
+    earlier = [one for one in store.runs() if one.created_at < record.created_at and one.is_ordinary]
+    return next((one for one in earlier if one.status in ("finished", "imported") and one.id not in bad), None)
 
 
 def _further_back(store: Store, tonight: Night, baseline: RunRecord, primary: Night, *, only_good: bool) -> list[Night]:
@@ -155,7 +177,8 @@ def standing_of(store: Store, result: GateResult) -> Standing:
     measured = [row for row in result.rows if row.blocks[1] >= BLOCKS_MIN]
     if 2 * len(measured) < len([row for row in result.rows if row.blocks[1] or row.lost]) or not measured:
         return Standing.UNDECIDED
-    if result.baseline is None and (result.is_partial or _untrusted_share(store, result.run) > _UNTRUSTED_MAX):
+    is_from_good = result.baseline in Annals(store).good_runs()
+    if not is_from_good and _untrusted_share(store, result.run) > _UNTRUSTED_MAX:
         return Standing.UNDECIDED
     return Standing.GOOD
 
@@ -174,7 +197,7 @@ def keep(store: Store, result: GateResult) -> tuple[GateResult, Standing]:
     run."""
     standing = standing_of(store, result)
     if result.baseline is None and standing is not Standing.GOOD:
-        note = "it was not whole or not trusted enough to be a baseline itself"
+        note = "it was not whole or not trusted enough to be called good: `devbench runs tag RUN good` says so"
         result = replace(result, notes=(*result.notes, note))
     Annals(store).judge(result.run, result.baseline or "", standing, result.as_json())
     return result, standing

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from orchestrator.analysis.gate_words import GateResult, Row, worst_first
 from orchestrator.reports.gate_text import (
@@ -17,7 +18,8 @@ from orchestrator.reports.gate_text import (
 
 CHAT_MAX = 1500
 """Characters that every chat takes in one message."""
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~$-])")
+_SPECIAL = re.compile(r"([\\`*\[\]<>|~$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|&(?=#|\w+;))")
+"""What Markdown would not show as it is in the middle of a line; an underscore inside a word stays."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _TEXT_MAX = 160
 _HEAD = "| verdict | cell | device | change |\n|---|---|---|---|"
@@ -27,7 +29,7 @@ def escaped(text: str, longest: int = _TEXT_MAX) -> str:
     """Text that Markdown shows as it is, on one line, cut where it is too long; nobody is notified by an @."""
     flat = _CONTROL.sub(" ", text).strip()
     flat = flat if len(flat) <= longest else f"{flat[: longest - 1]}…"
-    return _SPECIAL.sub(r"\\\1", flat).replace("@", "@\u200b").replace("&", "&amp;")
+    return _SPECIAL.sub(r"\\\1", flat).replace("@", "@\u200b")
 
 
 def code(text: str) -> str:
@@ -38,14 +40,14 @@ def code(text: str) -> str:
     return f"{fence}{space}{flat}{space}{fence}"
 
 
-def gate_markdown(result: GateResult, *, longest: int = CHAT_MAX) -> str:
-    """The verdict first; as many of the worst cells, and as much else, as fits."""
+def gate_markdown(result: GateResult, *, longest: int = CHAT_MAX, extra: Sequence[str] = ()) -> str:
+    """The verdict first; as many of the worst cells, and as much else, as fits. `extra` comes before other remarks."""
     held = f"{escaped(against(result), 200)} · {escaped(counts_text(result), 300)}"
     head = f"**{escaped(headline(result), 300)}**\n\n{held}\n"
     command = next_step(result)
     foot = f"\n{code(command)}\n" if command else ""
     rows = [_row(row) for row in worst_first(unusual(result))]
-    lines = [f"- {escaped(line)}" for line in (*device_lines(result), *result.notes)]
+    lines = [f"- {escaped(line)}" for line in (*extra, *device_lines(result), *result.notes)]
     shown_lines = _fitting(lines, (longest - len(head) - len(foot)) // 3)
     room = longest - len(head) - len(foot) - sum(len(line) + 1 for line in shown_lines) - len(_HEAD) - 40
     shown = _fitting(rows, room)

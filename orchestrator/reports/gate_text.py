@@ -16,6 +16,8 @@ def headline(result: GateResult) -> str:
         word = "confirmed" if result.of(Verdict.CONFIRMED) else "suspected"
         more = f", {suspects} more suspected" if suspects and result.fail_on == "confirmed" else ""
         return f"REGRESSION: {_cells(failing)} slower, {word}{more}"
+    if not any(row.blocks[1] for row in result.rows):
+        return f"NOTHING MEASURED: {', '.join(device.name for device in result.lost_devices) or 'no device'}"
     parts = [f"{_cells(suspects)} suspected of being slower, not confirmed"] if suspects else []
     if result.is_partial:
         devices = [device.name for device in result.lost_devices]
@@ -80,7 +82,10 @@ def _device_lines(device: DeviceNight, *, has_baseline: bool) -> list[str]:
     if device.has_new_system:
         lines.append(f"{device.name} has a new system: {device.system_before} → {device.system}")
     if device.unpinned and has_baseline:
-        lines.append(f"{device.name}: judged without the pinned reference: {device.unpinned}")
+        pin = (
+            '; pin a build: `[reference] runner = "benchmark_model:NAME"`' if "runner_sha256" in device.unpinned else ""
+        )
+        lines.append(f"{device.name}: judged without the pinned reference: {device.unpinned}{pin}")
     return lines
 
 
