@@ -48,7 +48,7 @@ def confirm(
             unconfirmed |= {pair.candidate.cell.id: error.fact for pair in pairs}
         else:
             found = hold(prepared, store, observer, stop, resumed=is_resumed)
-            rows = tuple(_decided(row, found) for row in result.rows)
+            rows = tuple(decided(row, found) for row in result.rows)
             unconfirmed |= dict(found.missing)
             result = replace(result, rows=rows, duel=found.run_id)
     return replace(result, unconfirmed=unconfirmed)
@@ -99,7 +99,7 @@ def _asks(record: RunRecord, origin: Mapping[str, Any]) -> bool:
     return all(asked.get(key) == origin[key] for key in ("command", "run", "baseline", "cells"))
 
 
-def _decided(row: Row, found: DuelResult) -> Row:
+def decided(row: Row, found: DuelResult) -> Row:
     """A suspect with the answer of the duel. Slower by any metric confirms it: there the family was corrected for."""
     of_cell = [one for one in found.rows if one.cell.id == row.cell.id]
     if row.verdict is not Verdict.SUSPECTED or not of_cell or row.cell.id in found.missing:

@@ -189,8 +189,7 @@ class _Judge:
         against = f"against the reference; {noise}, half of it counted"
         if self._is_beyond(relative):
             return self._slower_or_faster(replace(row, reason=against), relative)
-        is_as_far = abs(raw.location) >= self._edge and raw.location * pin.moved.location > 0
-        if pin.has_moved and is_as_far:
+        if self._is_beyond(raw) and pin.has_moved and raw.location * pin.moved.location > 0:
             reason = f"so did the reference, by {_signed(pin.moved.location)}: the device moved, not the build"
             return replace(row, verdict=Verdict.DEVICE_MOVED, reason=reason)
         return replace(row, verdict=Verdict.STEADY, reason=against)
@@ -202,7 +201,8 @@ class _Judge:
         return replace(row, verdict=Verdict.STEADY)
 
     def _is_beyond(self, found: Shift) -> bool:
-        return abs(found.location) >= self._edge and found.p <= ALPHA
+        """A change that matters and that noise seldom makes; one-sided, as stage two looks at every suspect again."""
+        return abs(found.location) >= self._edge and found.p <= 2 * ALPHA
 
     def _slower_or_faster(self, row: Row, found: Shift) -> Row:
         """A change beyond the noise; where the very same bytes ran, it is the device's and no build's."""
@@ -295,6 +295,7 @@ class _Judge:
             system_before=base.systems.get(name) if base else None,
             system=self._new.systems.get(name),
             reference=pin.moved if isinstance(pin, _Pin) else None,
+            has_moved=isinstance(pin, _Pin) and pin.has_moved,
             unpinned=pin if isinstance(pin, str) else None,
         )
 

@@ -136,13 +136,15 @@ def _shift_json(found: Shift | None) -> dict[str, float | None] | None:
 
 @dataclass(frozen=True)
 class DeviceNight:
-    """One device tonight. `lost` says why nothing was measured on it, `unpinned` why its reference is of no use."""
+    """One device tonight. `lost` says why nothing was measured on it, `unpinned` why its reference is of no use, and
+    `has_moved` that the reference is not where it was, whatever nights differ by."""
 
     name: str
     lost: str | None = None
     system_before: str | None = None
     system: str | None = None
     reference: Shift | None = None
+    has_moved: bool = False
     unpinned: str | None = None
 
     @property
@@ -157,6 +159,7 @@ class DeviceNight:
             "system_before": self.system_before,
             "system_changed": self.has_new_system,
             "reference": _shift_json(self.reference),
+            "moved": self.has_moved,
             "reference_unused": self.unpinned,
         }
 

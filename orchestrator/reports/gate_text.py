@@ -81,6 +81,8 @@ def _device_lines(device: DeviceNight, *, has_baseline: bool) -> list[str]:
     lines = []
     if device.has_new_system:
         lines.append(f"{device.name} has a new system: {device.system_before} → {device.system}")
+    if device.has_moved and device.reference:
+        lines.append(f"{device.name} moved: its pinned reference takes {percent(device.reference.location):+.1f} %")
     if device.unpinned and has_baseline:
         pin = (
             '; pin a build: `[reference] runner = "benchmark_model:NAME"`' if "runner_sha256" in device.unpinned else ""
