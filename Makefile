@@ -12,8 +12,9 @@ INSTALLED := $(VENV)/.installed
 demo: $(INSTALLED) agents
 	$(BIN)/devbench run --fleet devices.toml --blocks 8:8 || [ $$? = 5 ]
 
+# Two at a time, a file each: most tests wait for devices. `.venv/bin/pytest` alone takes one after the other.
 test: $(INSTALLED) agents test-tools
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadfile
 
 # The transport's contract and whole runs against the adbd that phones run, from this machine's Debian mirror, in
 # namespaces of its own. Needs root; without it everything is skipped, and says so.

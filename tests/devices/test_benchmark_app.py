@@ -230,7 +230,7 @@ class TestStopping:
         binary = device_agents.agent_binary("x86_64")
         assert app.adb("push", str(binary), f"{TMP}/agent").returncode == 0
         app.fault("hang 1")
-        command = f"{TMP}/agent run --grace-ms 3000 -- sh {TMP}/driver.sh run {TMP}/app.apk 60 no {FLAGS}"
+        command = f"{TMP}/agent run --grace-ms 9000 -- sh {TMP}/driver.sh run {TMP}/app.apk 60 no {FLAGS}"
         words = [str(app.server.adb), "-s", app.phone.address, "shell", command]
         pipe = subprocess.PIPE
         host = subprocess.Popen(words, env=app.server.environment, stdin=pipe, stdout=pipe, stderr=pipe)
