@@ -93,5 +93,14 @@ def described(cells: Mapping[str, Cell]) -> dict[str, Any]:
 
 def is_reference(fleet: Mapping[str, Any], cell: Cell) -> bool:
     """Whether a cell is the pinned reference of the run whose record has this fleet."""
-    stated = (fleet.get("reference") or {}).get(cell.device)
+    return is_stated(reference_on(fleet, cell.device), cell)
+
+
+def reference_on(fleet: Mapping[str, Any], device: str) -> Mapping[str, Any] | None:
+    """What a run's record says of the reference on a device."""
+    stated: Mapping[str, Any] | None = (fleet.get("reference") or {}).get(device)
+    return stated
+
+
+def is_stated(stated: Mapping[str, Any] | None, cell: Cell) -> bool:
     return stated is not None and all(stated.get(field) == getattr(cell, field) for field in CELL_FIELDS)

@@ -19,7 +19,9 @@ import numpy as np
 
 from orchestrator.analysis.gate import Night
 from orchestrator.analysis.reduction import Reduced
-from orchestrator.trial import Cell
+from orchestrator.pinned import described
+from orchestrator.store import RunRecord, SessionRecord, Store
+from orchestrator.trial import Cell, Outcome, Slot, Summary, Trial
 from tests.unit.comparison_models import reduced_trial
 from tests.unit.trial_factory import make_cell
 
@@ -59,7 +61,7 @@ class Lab:
         """A night in which cells, by their place, are slower by a share, and the whole device is by `shared`."""
         self.nights += 1
         run, rng, noises = f"night-{self.nights:03d}", self.rng, self.noises
-        build = f"{self.nights:064x}"
+        build = 16 * f"{self.nights:04x}"
         cells = [Cell(**{**cell.as_json(), "runner_sha256": build}) for cell in self.cells]
         if self.reference:
             cells.append(self.reference)
@@ -93,3 +95,41 @@ class Lab:
         return reduced_trial(
             cell, arm="", block=block, log_us=log_us, at_s=at_s, run=run, session=run, position=position
         )
+
+
+def as_trial(light: Reduced) -> Trial:
+    p50, mean, p95 = (light.latencies_us[metric] for metric in ("p50", "mean", "p95"))
+    return Trial(
+        run=light.run,
+        slot=Slot(light.cell, light.block, light.position),
+        session=light.session,
+        outcome=light.outcome,
+        reason=light.reason,
+        started_at="2026-11-18T02:00:00Z",
+        duration_s=1.0,
+        summary=Summary(count=200, median=p50, avg=mean, p95=p95) if light.outcome is Outcome.MEASURED else None,
+    )
+
+
+def put(store: Store, night: Night, *, measure: dict[str, object] | None = None, status: str = "finished") -> RunRecord:
+    """The night as a run of the store, a day after the one before."""
+    day = int(night.run.rpartition("-")[2])
+    record = RunRecord(
+        id=night.run,
+        created_at=f"2026-{1 + day // 28:02d}-{1 + day % 28:02d}T02:00:00.000000Z",
+        status=status,
+        plan={"measure": measure or {}},
+        fleet={
+            "devices": [{"name": name} for name in sorted(night.devices)],
+            "reference": described({REFERENCE.device: REFERENCE} if night.references else {}),
+        },
+        host={},
+        seed=1,
+        devbench_version="0",
+    )
+    store.add_run(record, night.cells)
+    for device, system in night.systems.items():
+        facts = {"os": system, "kernel": "6.1"}
+        store.add_session(SessionRecord(f"{night.run}-{device}", night.run, device, "2026-11-18T02:00:00Z", facts))
+    store.add_trials([as_trial(trial) for trial in night.trials])
+    return record

@@ -12,16 +12,14 @@ import pytest
 from orchestrator.analysis.duels import PAIR_ARMS, pair_rows
 from orchestrator.analysis.gate import Night
 from orchestrator.analysis.gate_words import Ending, GateResult, Verdict
-from orchestrator.analysis.reduction import Reduced
 from orchestrator.confirming import decided
 from orchestrator.duel import DuelResult
 from orchestrator.errors import RunNotFound, UsageError
 from orchestrator.gating import judge, keep
-from orchestrator.pinned import described
-from orchestrator.store import Annals, RunRecord, SessionRecord, Standing, Store, open_store
-from orchestrator.trial import Outcome, Slot, Summary, Trial
+from orchestrator.store import Annals, RunRecord, Standing, Store, open_store
+from orchestrator.trial import Outcome
 from tests.unit.comparison_models import Truth, calm, interleaved
-from tests.unit.gate_nights import REFERENCE, UPDATE, WARM, Lab, fleet_cells
+from tests.unit.gate_nights import UPDATE, WARM, Lab, fleet_cells, put
 
 
 @pytest.fixture
@@ -29,44 +27,6 @@ def store(tmp_path: Path) -> Iterator[Store]:
     opened = open_store(tmp_path / "store")
     yield opened
     opened.close()
-
-
-def as_trial(light: Reduced) -> Trial:
-    p50, mean, p95 = (light.latencies_us[metric] for metric in ("p50", "mean", "p95"))
-    return Trial(
-        run=light.run,
-        slot=Slot(light.cell, light.block, light.position),
-        session=light.session,
-        outcome=light.outcome,
-        reason=light.reason,
-        started_at="2026-11-18T02:00:00Z",
-        duration_s=1.0,
-        summary=Summary(count=200, median=p50, avg=mean, p95=p95) if light.outcome is Outcome.MEASURED else None,
-    )
-
-
-def put(store: Store, night: Night, *, measure: dict[str, object] | None = None, status: str = "finished") -> RunRecord:
-    """The night as a run of the store, a day after the one before."""
-    day = int(night.run.rpartition("-")[2])
-    record = RunRecord(
-        id=night.run,
-        created_at=f"2026-{1 + day // 28:02d}-{1 + day % 28:02d}T02:00:00.000000Z",
-        status=status,
-        plan={"measure": measure or {}},
-        fleet={
-            "devices": [{"name": name} for name in sorted(night.devices)],
-            "reference": described({REFERENCE.device: REFERENCE} if night.references else {}),
-        },
-        host={},
-        seed=1,
-        devbench_version="0",
-    )
-    store.add_run(record, night.cells)
-    for device, system in night.systems.items():
-        facts = {"os": system, "kernel": "6.1"}
-        store.add_session(SessionRecord(f"{night.run}-{device}", night.run, device, "2026-11-18T02:00:00Z", facts))
-    store.add_trials([as_trial(trial) for trial in night.trials])
-    return record
 
 
 def confirmed(result: GateResult, rng: np.random.Generator, slower: dict[str, float]) -> GateResult:
