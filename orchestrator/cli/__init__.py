@@ -12,7 +12,20 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from orchestrator.cli import binaries, compare, devices, gate, keeping, measure, nightly, planning, profiles, results
+from orchestrator.cli import (
+    binaries,
+    bisection,
+    compare,
+    devices,
+    gate,
+    keeping,
+    measure,
+    nightly,
+    planning,
+    profiles,
+    reproduction,
+    results,
+)
 from orchestrator.errors import DevbenchError, HostError, Interrupted, error_text
 
 _BUG = 70
@@ -39,6 +52,8 @@ app.command()(compare.compare)
 app.command()(compare.history)
 app.command()(gate.gate)
 app.command()(nightly.nightly)
+app.command()(reproduction.reproduce)
+app.command()(bisection.bisect)
 app.command(name="export")(results.export_trials)
 app.command(name="import")(results.import_trials)
 app.add_typer(keeping.runs_app, name="runs")

@@ -182,7 +182,7 @@ def conduct(
         results = measure(prepared, store, observer, stop, resumed=resumed)
     record = store.find_run(prepared.record.id)
     summary = None
-    with _closed_output_forgiven():
+    with closed_output_forgiven():
         if prepared.plan.measure.arms:
             keep_and_show_noise(store, record, as_json=as_json)
         elif not prepared.plan.collect.latency:
@@ -233,7 +233,7 @@ def observing(quiet: bool) -> Iterator[Observer]:
 
 
 @contextmanager
-def _closed_output_forgiven() -> Iterator[None]:
+def closed_output_forgiven() -> Iterator[None]:
     """A reader that left, or a terminal that was closed, does not change what the run has to say by its exit code."""
     try:
         yield
