@@ -10,9 +10,10 @@ from typing import Any
 from orchestrator.analysis.comparison import FAILING, Change, Comparison
 from orchestrator.analysis.gate_words import Confirmation, GateResult, Row, Verdict, worst_first
 from orchestrator.contest import Pair
-from orchestrator.duel import BLOCKS, DuelResult, duel_measure, hold, prepare_duel, resume_duel, side_of
+from orchestrator.duel import BLOCKS, DuelResult, duel_measure, hold, prepare_duel, resume_duel
 from orchestrator.errors import DevbenchError
 from orchestrator.fleet import Device
+from orchestrator.kept_sides import side_of
 from orchestrator.observing import Observer
 from orchestrator.plan import plan_from_json
 from orchestrator.prepare import Prepared, device_from_json

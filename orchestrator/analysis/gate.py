@@ -1,8 +1,7 @@
 """Stage one of the gate: which cells of a night look slower than before, with the pinned reference held beside them.
 
 Two nights were not interleaved, so a difference is only a suspicion: what nights differ by on their own is part of its
-error. The reference of the same blocks takes away what the whole device moved by; half of the noise between sessions
-is taken to remain.
+error. The reference of the same blocks takes away what the whole device moved by.
 """
 
 from __future__ import annotations
@@ -23,8 +22,6 @@ from orchestrator.analysis.summary import cell_order
 from orchestrator.delegates import name_of
 from orchestrator.trial import Cell, Outcome
 
-NOISE_LEFT = 0.5
-"""The share of the noise between sessions that the reference does not take away."""
 _HELD = ("conditions", "load_placement")
 _BUILD = ("build", *OBSERVED_KEYS)
 _MISSED = (Outcome.FAILED, Outcome.REJECTED, Outcome.NOT_RUN, Outcome.SKIPPED)
@@ -174,19 +171,19 @@ class _Judge:
 
     def _judged(self, row: Row, before: Mapping[Block, float], now: Mapping[Block, float], base: Night) -> Row:
         sd, source = self._noises.sd_log(row.cell)
+        left_sd, left_source = self._noises.left_log(row.cell)
         raw = _shift(before, now, sd)
         pin = self._pin(row.cell.device, base)
         relative = None
         if isinstance(pin, _Pin):
             sides = _relative(before, pin.base), _relative(now, pin.new)
             if min(map(len, sides)) >= BLOCKS_MIN:
-                relative = _shift(sides[0], sides[1], NOISE_LEFT * sd)
-        noise = f"noise between sessions {100 * math.expm1(sd):.1f} % ({source})"
-        row = replace(row, raw=raw, judged=relative or raw, reason=noise)
+                relative = _shift(*sides, left_sd)
+        row = replace(row, raw=raw, judged=relative or raw, reason=f"noise between sessions {_noise(sd, source)}")
         if relative is None or not isinstance(pin, _Pin):
             return self._without_reference(row)
         row = replace(row, reference=pin.moved)
-        against = f"against the reference; {noise}, half of it counted"
+        against = f"over the reference; noise between sessions {_noise(left_sd, left_source)}"
         if self._is_beyond(relative):
             return self._slower_or_faster(replace(row, reason=against), relative)
         if self._is_beyond(raw) and pin.has_moved and raw.location * pin.moved.location > 0:
@@ -326,6 +323,10 @@ def _differing(one: Mapping[str, frozenset[str]], other: Mapping[str, frozenset[
 def _unlike(one: Mapping[str, object], other: Mapping[str, object]) -> list[str]:
     """The keys in which two plans differ; an imported run has no plan."""
     return [key for key in one if key in other and one[key] != other[key]]
+
+
+def _noise(sd: float, source: str) -> str:
+    return f"{100 * math.expm1(sd):.1f} % ({source})"
 
 
 def _signed(effect: float) -> str:
