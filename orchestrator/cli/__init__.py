@@ -25,6 +25,7 @@ from orchestrator.cli import (
     profiles,
     reproduction,
     results,
+    timelines,
 )
 from orchestrator.errors import DevbenchError, HostError, Interrupted, error_text
 
@@ -48,6 +49,7 @@ app.command()(planning.calibrate)
 app.command(name="plan")(planning.plan_command)
 app.command()(profiles.profile)
 app.command()(results.show)
+app.command()(timelines.timeline)
 app.command()(compare.compare)
 app.command()(compare.history)
 app.command()(gate.gate)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from orchestrator.cli.options import print_json
+from orchestrator.cli.options import cells_like, print_json
 from orchestrator.errors import UsageError
 
 if TYPE_CHECKING:
@@ -46,12 +46,10 @@ def _profiles(store: Store, record: RunRecord) -> list[CellOps]:
 
 
 def _chosen(profiles: list[CellOps], word: str | None, run: str) -> list[CellOps]:
-    """Those whose id begins with the word, or whose name holds it."""
     if word is None:
         return profiles
-    found = [one for one in profiles if one.cell.id.startswith(word)] or [
-        one for one in profiles if word in str(one.cell)
-    ]
+    named = cells_like((one.cell for one in profiles), word)
+    found = [one for one in profiles if one.cell.id in named]
     if not found:
         listed = "; ".join(f"{one.cell.id} {one.cell}" for one in profiles[:5])
         raise UsageError(f'no profile of "{word}" in run {run}', remedy=f"there are: {listed}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +15,7 @@ import typer
 if TYPE_CHECKING:
     from orchestrator.fleet import Device, Fleet
     from orchestrator.store import Store
+    from orchestrator.trial import Cell
 
 DEFAULT_STORE = "devbench-results"
 DEFAULT_FLEET = Path("devices.toml")
@@ -62,6 +63,13 @@ def print_json(schema: str, content: dict[str, Any]) -> None:
     """One object; in plain ASCII where the output cannot take every letter."""
     document = {"schema": schema, "version": 1, **content}
     print(json.dumps(document, ensure_ascii=not takes_every_letter(), allow_nan=False, indent=1))
+
+
+def cells_like(cells: Iterable[Cell], word: str) -> set[str]:
+    """The ids of those whose id begins with the word, or else whose name holds it."""
+    known = list(cells)
+    by_id = {cell.id for cell in known if cell.id.startswith(word)}
+    return by_id or {cell.id for cell in known if word in str(cell)}
 
 
 def share(text: str, option: str) -> float:

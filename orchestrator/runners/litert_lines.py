@@ -6,7 +6,7 @@ import json
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 from orchestrator.delegates import Delegate
 from orchestrator.plan import Measure
@@ -65,6 +65,19 @@ def read_lines(stdout: Sequence[bytes]) -> Reading:
     )
 
 
+def read_starts(stdout: Sequence[bytes]) -> dict[str, tuple[int, ...]]:
+    """When each inference began on the device's clock, in nanoseconds, by phase: after its inputs were copied in."""
+    events = _events(stdout)
+    found = {}
+    for phase in ("warmup", "steady"):
+        chunks = [event for event in events if event["event"] == "samples" and event.get("phase") == phase]
+        starts, copies = _numbers(chunks, "start_ns"), _numbers(chunks, "copy_in_ns")
+        if len(copies) not in (0, len(starts)):
+            continue
+        found[phase] = tuple(int(start + copy) for start, copy in zip(starts, copies or [0] * len(starts), strict=True))
+    return found
+
+
 def _events(lines: Sequence[bytes]) -> list[dict[str, Any]]:
     """The runner's own lines; anything else on its output is noise of the libraries below it."""
     events = []
@@ -72,11 +85,16 @@ def _events(lines: Sequence[bytes]) -> list[dict[str, Any]]:
         if not line.startswith(b'{"event"'):
             continue
         try:
-            event = json.loads(line)
-        except ValueError:
+            event = json.loads(line, parse_constant=_refuse)
+        except (ValueError, RecursionError):
             continue
         events.append(event)
     return events
+
+
+def _refuse(word: str) -> NoReturn:
+    """NaN and its like are no JSON, and no number that a runner of ours gives."""
+    raise ValueError(word)
 
 
 def _first(events: Sequence[Mapping[str, Any]], name: str) -> Mapping[str, Any]:
@@ -102,7 +120,7 @@ def _numbers(events: Sequence[Mapping[str, Any]], key: str) -> list[float]:
 
 
 def _is_time(value: Any) -> bool:
-    """Nanoseconds that a clock can give: `0 <=` is false for NaN, and the bound keeps out what no float can hold."""
+    """A time or another amount: `0 <=` is false for NaN, and the bound keeps out what no float can hold."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 2**63
 
 
@@ -132,7 +150,7 @@ def _metrics(events: Sequence[Mapping[str, Any]], steady: Sequence[Mapping[str, 
     start_ns = _numbers(steady, "start_ns")
     if start_ns:
         metrics["steady_from_ns"] = start_ns[0]
-    return {key: value for key, value in metrics.items() if value is not None}
+    return {key: value for key, value in metrics.items() if _is_time(value)}
 
 
 def _observed(events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -157,4 +175,23 @@ def _observed(events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "output_sha256": end.get("output_sha256"),
         "thread_cpu_ns": end.get("thread_cpu_ns"),
     }
-    return {key: value for key, value in observed.items() if value is not None}
+    return {key: value for key, value in observed.items() if _is_of_its_kind(key, value)}
+
+
+_WORDS = (
+    "model_sha256",
+    "runner_sha256",
+    "runtime",
+    "runtime_version",
+    "library_sha256",
+    "stopped_by",
+    "output_sha256",
+)
+_KINDS: Mapping[str, type] = {"flags": dict, "inputs_intact": bool, "thread_cpu_ns": list, **dict.fromkeys(_WORDS, str)}
+"""What is no count."""
+
+
+def _is_of_its_kind(key: str, value: Any) -> bool:
+    """Whether it can be what the rules of evidence take it for: a damaged line may say anything."""
+    kind = _KINDS.get(key)
+    return type(value) is kind if kind else type(value) is int and 0 <= value < 2**63

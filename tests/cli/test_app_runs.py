@@ -46,7 +46,7 @@ def test_shell_against_foreground_app_in_one_run(lab: Workplace, adb_server: Adb
     plan = lab.quick_plan(blocks="2:2", threads="[1, 2]", loads='["idle", "cpu:1@20"]')
     done = lab.devbench("run", "--plan", plan, "--runner", "benchmark_model,benchmark_app", "--json")
     assert done.status == 0, done.stderr
-    assert done.json["trials"]["measured"] == 16
+    assert done.json["trials"]["measured"] >= 16  # more where a busy host had a load rejected and made up for
     trials = lab.exported()
     assert {trial["runner"] for trial in trials} == {"benchmark_model", "benchmark_app"}
     assert len({trial["cell"] for trial in trials}) == 8

@@ -39,6 +39,25 @@ trial() { # NAME, options; the measured command follows
 }
 trial idle --affinity 3
 trial loaded --load cpu:1@50 --settle-ms 300
+trial hold_refused --hold /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor=performance # where there is none
+begun() { # NAME, a shell line that runs first, then options of the agent; the measured command takes its place
+    name=$1 line=$2; shift 2
+    # shellcheck disable=SC2046
+    $agent run --detached --sample-ms 50 "$@" -- sh -c "$line"' exec "$@"' sh $(measured) > $out/$name.txt
+}
+mkdir /tmp/devbench-held && echo 1 > /tmp/devbench-held/setting
+begun hold_lost 'rm -r /tmp/devbench-held;' --hold /tmp/devbench-held/setting=2
+begun starved 'renice -n -10 $$ > /dev/null;' --load cpu:1@100 --settle-ms 200 --load-placement same-group \
+    --load-affinity 1 --affinity 1 # as root, on a busy machine
+root=$(mktemp -d) # a kernel whose clock falls and whose hypervisor takes time away
+cpu=$root/sys/devices/system/cpu
+mkdir -p "$root/proc" "$cpu/cpu0/cpufreq"
+echo 0 | tee "$cpu/present" > "$cpu/online"
+stat() { printf 'cpu  0 0 0 0 0 0 0 %d 0 0\ncpu0 0 0 0 0 0 0 0 %d 0 0\n' "$1" "$1" > "$root/proc/stat"; }
+stat 0; echo 2400000 > "$cpu/cpu0/cpufreq/scaling_cur_freq"
+(sleep 0.4; stat 20; echo 1800000 > "$cpu/cpu0/cpufreq/scaling_cur_freq") &
+DEVBENCH_SYSROOT=$root begun slowed ''
+rm -r "$root"
 $agent run --detached --sample-ms 0 -- sh -c 'echo "about to fall" >&2; kill -SEGV $$' > $out/crash.txt
 $agent run --detached --sample-ms 0 -- sh -c 'kill -KILL $$' > $out/killed.txt
 $agent run --detached --sample-ms 0 --deadline-s 0.3 -- sleep 5 > $out/deadline.txt

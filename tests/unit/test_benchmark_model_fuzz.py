@@ -160,6 +160,16 @@ def test_a_hundred_thousand_equal_errors_are_read_at_once() -> None:
     assert len(reading.observed["warnings"]) <= 20
 
 
+def test_a_hundred_megabytes_of_log_hide_nothing() -> None:
+    """A driver that prints for every inference, before, between and after what the tool says."""
+    recording = ALL["result_file"]
+    noise = [b"INFO: [driver.cc:12] pool %d of 4, " % number + b"usage 0x7f12 " * 300 for number in (1, 2)] * 2200
+    lines = [line for one in recording.stdout for line in (one, *noise[: 2 * 2200 // 3])]
+    assert sum(map(len, lines)) > 100_000_000
+    reading = read_output(lines, recording.stderr)
+    assert (reading.summary, reading.metrics) == (recording.reading.summary, recording.reading.metrics)
+
+
 def test_long_lines_are_cut_before_they_are_looked_at() -> None:
     """No pattern runs over megabytes."""
     reading = read_output([b"INFO: Memory footprint " + b"(MB): init=" * 2_000_000], [b"Graph: [" * 2_000_000])

@@ -66,6 +66,14 @@ class TestResult:
         assert reading.observed["unreadable_files"] == ["result"]
 
 
+def test_a_newer_release_may_add_fields_to_every_file() -> None:
+    """To the runtime info, and to the profile, at the end and at the start."""
+    profile = (RECORDINGS / "prof_proto_file_xnn_default.outfile.pb").read_bytes()
+    for newer in (lambda content: content + NEWER, lambda content: NEWER + content):
+        assert read_runtime(newer(RUNTIME)) == read_runtime(RUNTIME)
+        assert read_profile([], [], {"profile": newer(profile)}) == read_profile([], [], {"profile": profile})
+
+
 def test_a_name_that_is_no_text_is_one_all_the_same() -> None:
     """A driver may name its kernels in any bytes."""
     content = (RECORDINGS / "prof_proto_file_xnn_default.outfile.pb").read_bytes()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from orchestrator.binaries import Binaries
 from orchestrator.errors import HostError, UsageError
@@ -29,6 +32,17 @@ IPHONE = Elf("ios-arm64", "ios")
 def test_arm64_for_ios_is_taken(content: bytes) -> None:
     """However it says so."""
     assert read_program(content) == IPHONE
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from([make_mach_o(), make_mach_o(old=True), make_fat(("arm64", make_mach_o()))]), st.data())
+def test_damaged_programs_are_refused_in_words(content: bytes, data: st.DataObject) -> None:
+    """ValueError, and nothing else."""
+    damaged = bytearray(content)
+    for place in data.draw(st.lists(st.integers(0, min(len(content), 200) - 1), max_size=6)):
+        damaged[place] = data.draw(st.integers(0, 255))
+    with suppress(ValueError):
+        read_program(bytes(damaged[: data.draw(st.integers(0, len(damaged)))]))
 
 
 REFUSED = {

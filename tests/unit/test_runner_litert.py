@@ -13,9 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.plan import Measure
+from orchestrator.evidence import judge
+from orchestrator.evidence_terms import Asked
+from orchestrator.fleet import Limits
+from orchestrator.plan import Conditions, Measure
 from orchestrator.runners.base import Places, Reading, RunnerError
 from orchestrator.runners.litert_runner import LITERT_RUNNER
+from orchestrator.stage import Report
 from tests.unit.trial_factory import make_cell
 
 RECORDINGS = Path(__file__).parents[1] / "data" / "litert_runner"
@@ -227,6 +231,24 @@ class TestNoise:
         for _ in range(data.draw(st.integers(1, 4))):
             content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
         LITERT_RUNNER.read(bytes(content[: data.draw(st.integers(0, len(content)))]).splitlines(), [])
+
+    @given(name=st.sampled_from(["xnnpack_2_threads", "cpu_1_thread"]), data=st.data())
+    @settings(max_examples=200, deadline=None)
+    def test_whatever_a_field_says_can_be_judged_and_kept(self, name: str, data: st.DataObject) -> None:
+        """Lines that are JSON, with anything in the place of some values: no exception, and nothing JSON cannot say."""
+        anything = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3) | st.just([[1.5]])
+        events = [json.loads(line) for line in lines(name) if line]
+        for event in data.draw(st.lists(st.sampled_from(events), min_size=1, max_size=4)):
+            event[data.draw(st.sampled_from(sorted(set(event) - {"event"})))] = data.draw(anything)
+        found = LITERT_RUNNER.read([json.dumps(event, separators=(",", ":")).encode() for event in events], [])
+        json.dumps([found.metrics, found.observed], allow_nan=False)
+        asked = Asked(make_cell(), Measure(), Conditions(), Limits(), None, ())
+        judge(asked, Report(closing={"reason": "exit", "exit": 0, "lines": 0}), found)
+
+    def test_a_line_nested_without_end_is_passed_over(self) -> None:
+        """As is one that holds what is no JSON."""
+        deep = b'{"event":"init","init_us":' + b"[" * 100_000
+        assert LITERT_RUNNER.read([deep, b'{"event":"init","init_us":NaN}'], []).metrics == {}
 
     @pytest.mark.parametrize("number", ["1" + "0" * 400, "NaN", "-5", "true"])
     def test_numbers_that_are_no_latency_give_no_samples(self, number: str) -> None:
