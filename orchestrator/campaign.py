@@ -28,6 +28,7 @@ from orchestrator.op_profile import ProfilePass
 from orchestrator.prepare import Prepared, keep_files
 from orchestrator.profile_pass import ProfileWork
 from orchestrator.store import SessionRecord, Store
+from orchestrator.store.device_record import note_trouble
 from orchestrator.trial import Cell, Finding, Outcome, Slot, Trial
 
 T = TypeVar("T")
@@ -355,6 +356,8 @@ class _DeviceWork:
         error = state.outcome.exception() if state.outcome else None
         assert isinstance(error, DevbenchError)
         self._close_quietly()
+        name, store = self.device.name, self._shared.store
+        note_trouble(store, run=self._run_id, session=self._session, device=name, fact=error.fact)
         self._report_trouble(error)
 
     def _close_quietly(self) -> None:

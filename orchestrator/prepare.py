@@ -359,8 +359,10 @@ def kept_blob(store: Store, digest: str) -> Path:
 def prepare_resume(store: Store, reference: str) -> Prepared:
     """The run as it was stored, with the very bytes it began with."""
     record = store.last_resumable() if reference == "last" else store.find_run(reference)
-    if record.status == "imported":
-        raise UsageError(f"run {record.id} was imported", remedy="only a run that was started here can be resumed")
+    if not record.is_from_here:
+        raise UsageError(
+            f"run {record.id} was measured elsewhere", remedy="only a run that was started here can be resumed"
+        )
     if record.duel is not None:
         raise UsageError(
             f"run {record.id} holds two sides against each other", remedy=f"go on with `{record.duel['resume']}`"

@@ -119,6 +119,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "orchestrator.store",
         "orchestrator.model_files",
         "orchestrator.exchange",
+        "orchestrator.bundle",
+        "orchestrator.unbundle",
         "orchestrator.starter_files",
         "orchestrator.timeline_files",
         "orchestrator.trial_files",

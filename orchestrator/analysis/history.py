@@ -132,10 +132,14 @@ def histories(
     `circumstances` are by run and device.
     """
     of_cell: dict[tuple[Cell, str | None], list[Reduced]] = {}
+    groups: dict[tuple[Cell, str | None], list[Reduced]] = {}
     for trial in trials:
         if trial.outcome is Outcome.MEASURED and trial.latencies_us[metric] is not None:
-            lasting = replace(trial.cell, model_sha256="", runner_sha256=None)
-            of_cell.setdefault((lasting, trial.arm), []).append(trial)
+            group = groups.get((trial.cell, trial.arm))
+            if group is None:
+                lasting = replace(trial.cell, model_sha256="", runner_sha256=None)
+                group = groups[trial.cell, trial.arm] = of_cell.setdefault((lasting, trial.arm), [])
+            group.append(trial)
     keys = sorted(of_cell, key=lambda key: cell_order(*key))
     points = [_points(of_cell[key], metric, circumstances or {}) for key in keys]
     logs = [[math.log(point.latency_us.value or 1.0) for point in row] for row in points]

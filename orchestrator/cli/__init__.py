@@ -15,9 +15,11 @@ import typer
 from orchestrator.cli import (
     binaries,
     bisection,
+    bundles,
     compare,
     devices,
     gate,
+    health,
     keeping,
     measure,
     nightly,
@@ -44,6 +46,7 @@ app = typer.Typer(
 app.command()(devices.init)
 app.command()(devices.devices)
 app.command()(devices.doctor)
+app.command()(health.health)
 app.command()(measure.run)
 app.command()(planning.calibrate)
 app.command(name="plan")(planning.plan_command)
@@ -60,6 +63,8 @@ app.command(name="export")(results.export_trials)
 app.command(name="import")(results.import_trials)
 app.add_typer(keeping.runs_app, name="runs")
 app.command()(keeping.prune)
+app.command()(bundles.bundle)
+app.command()(bundles.unbundle)
 app.add_typer(devices.agent_app, name="agent")
 app.add_typer(binaries.binaries_app, name="binaries")
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from orchestrator.cli.health import say_decaying
 from orchestrator.cli.keeping import check_tag
 from orchestrator.cli.noise_results import keep_and_show_noise
 from orchestrator.cli.operators import show_profiles
@@ -176,6 +177,7 @@ def conduct(
 
     for note in prepared.notes:
         say(note)
+    say_decaying(store, [device.name for device in prepared.devices])
     stop = threading.Event()
     with stopping(stop), observing(quiet) as observer:
         print(f"run {prepared.record.id} in {store.folder}", file=sys.stderr)

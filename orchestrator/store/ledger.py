@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import sqlalchemy as sa
 
@@ -13,6 +13,8 @@ from orchestrator.store import schema
 
 if TYPE_CHECKING:
     from orchestrator.store.annals import Connections
+
+T = TypeVar("T")
 
 KINDS = ("run", "calibration", "duel", "imported")
 _AT_ONCE = 500
@@ -144,7 +146,7 @@ def _counts(
     return found
 
 
-def parts(ids: Sequence[str]) -> list[Sequence[str]]:
+def parts(ids: Sequence[T]) -> list[Sequence[T]]:
     """The ids in lists that fit into one query."""
     return [ids[start : start + _AT_ONCE] for start in range(0, len(ids), _AT_ONCE)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -12,18 +12,14 @@ import sqlalchemy as sa
 
 from orchestrator.analysis.history import Circumstances
 from orchestrator.analysis.reduction import Reduced
-from orchestrator.clock import seconds_of
 from orchestrator.pinned import reference_on
 from orchestrator.store import schema
 from orchestrator.store.annals import Annals
-from orchestrator.store.rows import RunRecord, cell_of
-from orchestrator.trial import Cell, Outcome
+from orchestrator.store.latencies import all_latencies
+from orchestrator.store.rows import RunRecord
 
 if TYPE_CHECKING:
     from orchestrator.store.store import Store
-
-_AT_ONCE = 500
-"""SQLite takes so many values in a list at least."""
 
 
 @dataclass(frozen=True)
@@ -37,45 +33,8 @@ class Levels:
 def levels(store: Store, *, devices: Collection[str] = (), since: str | None = None) -> Levels:
     """All ordinary runs since a moment, the oldest first: no calibrations, and no duels."""
     records = [one for one in reversed(store.runs()) if one.is_ordinary and (since is None or one.created_at >= since)]
-    ids = [record.id for record in records]
-    trials = [trial for part in _parts(ids) for trial in _trials(store, part, devices)]
+    trials = list(all_latencies(store, tuple(devices), {record.id for record in records}))
     return Levels(trials, _circumstances(store, records, devices))
-
-
-def _parts(ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    return (ids[place : place + _AT_ONCE] for place in range(0, len(ids), _AT_ONCE))
-
-
-def _trials(store: Store, ids: Sequence[str], devices: Collection[str]) -> Iterator[Reduced]:
-    figures, cells = schema.figures, schema.cells
-    query = (
-        sa.select(figures, *[column.label(f"its_{column.name}") for column in cells.c])
-        .join(cells, sa.and_(cells.c.run_id == figures.c.run_id, cells.c.id == figures.c.cell_id))
-        .join(schema.runs, schema.runs.c.id == figures.c.run_id)
-        .where(figures.c.run_id.in_(ids))
-        .order_by(schema.runs.c.created_at, figures.c.block, figures.c.position)
-    )
-    if devices:
-        query = query.where(cells.c.device.in_(list(devices)))
-    known: dict[str, Cell] = {}
-    with store.reading() as connection:
-        for row in connection.execute(query).mappings():
-            cell = known.get(row["cell_id"])
-            if cell is None:
-                cell = known[row["cell_id"]] = cell_of(row, "its_")
-            yield Reduced(
-                cell=cell,
-                arm=row["arm"] or None,
-                run=row["run_id"],
-                session=row["session_id"],
-                block=row["block"],
-                position=row["position"],
-                outcome=Outcome.MEASURED,
-                reason=None,
-                started_s=seconds_of(row["started_at"]),
-                latencies_us={"p50": row["p50"], "mean": row["mean"], "p95": row["p95"]},
-                samples=0,
-            )
 
 
 def _circumstances(

@@ -11,6 +11,9 @@ from typing import Any
 
 from orchestrator.trial import Cell, Finding, Outcome, Pass, Slot, Summary, Trial
 
+UNBUNDLED = "unbundled"
+"""The key of a run's host that says that it came in a bundle, and when."""
+
 
 @dataclass(frozen=True)
 class RunRecord:
@@ -35,6 +38,11 @@ class RunRecord:
     def duel(self) -> Mapping[str, Any] | None:
         """What it held against each other, where that is what it was for."""
         return self.fleet.get("duel")
+
+    @property
+    def is_from_here(self) -> bool:
+        """Whether it was started with this store: neither imported nor unbundled."""
+        return self.status != "imported" and UNBUNDLED not in self.host
 
 
 @dataclass(frozen=True)

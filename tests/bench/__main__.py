@@ -11,6 +11,7 @@ from tests.bench import (
     gate,
     load,
     native,
+    nights,
     overhead,
     phone_files,
     phone_runs,
@@ -41,6 +42,7 @@ FIGURES: dict[str, Callable[[], None]] = {
     "trust": trust.causes_found,
     "looks": trust.coverage_with_looks,
     "power": trust.power_stated_and_reached,
+    "nights": nights.a_year_of_nights,
     "profiles": profiles.megabytes_a_second,
 }
 

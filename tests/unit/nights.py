@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.content_hash import sha256
+from orchestrator.plan import Measure, Plan
 from orchestrator.store import RunRecord, SessionRecord, Store
 from orchestrator.trial import Cell
 from tests.unit.trial_factory import make_cell, make_trial
@@ -56,7 +57,7 @@ def a_record(
         id=run_id,
         created_at=f"{moment:%Y-%m-%dT%H:%M:%S}.000000Z",
         status=status,
-        plan={"measure": {"arms": list(arms)}},
+        plan=Plan(folder=Path("/lab/bench"), measure=Measure(arms=tuple(arms))).as_json(),
         fleet=fleet,
         host={},
         seed=1,
