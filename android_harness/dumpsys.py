@@ -96,6 +96,7 @@ def _after(text: str, label: str) -> str | None:
 # -- power
 
 _CHARGING = {2: True, 3: False, 4: False, 5: False}
+_HEALTH = {2: "good", 3: "overheat", 4: "dead", 5: "over voltage", 6: "failure", 7: "cold"}
 _MICROVOLTS_FROM = 100_000
 """No phone's battery has a hundred volts: what is above are microvolts."""
 
@@ -110,6 +111,7 @@ class Battery:
     charging: bool | None = None
     plugged: bool | None = None
     updates_stopped: bool = False
+    health: str | None = None
 
 
 def battery(text: str) -> Battery:
@@ -131,6 +133,7 @@ def battery(text: str) -> Battery:
         charging=_CHARGING.get(whole_number(seen.get("status")) or 0),
         plugged=plugged,
         updates_stopped=stopped,
+        health=_HEALTH.get(whole_number(seen.get("health")) or 0),
     )
 
 

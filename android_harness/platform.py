@@ -81,6 +81,7 @@ class AndroidPlatform(WithAgent):
             "temperature_of": sensor,
             "battery_percent": _percent(battery, samples),
             "battery_temperature_c": None if battery.updates_stopped else battery.temperature_c,
+            "battery_health": battery.health,
             "charging": battery.charging,
             "plugged": battery.plugged,
             "low_power_mode": dumpsys.setting_is_on(texts["low_power"]),

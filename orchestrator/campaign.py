@@ -28,6 +28,7 @@ from orchestrator.op_profile import ProfilePass
 from orchestrator.prepare import Prepared, keep_files
 from orchestrator.profile_pass import ProfileWork
 from orchestrator.store import SessionRecord, Store
+from orchestrator.store.device_record import note_trouble
 from orchestrator.trial import Cell, Finding, Outcome, Slot, Trial
 
 T = TypeVar("T")
@@ -43,7 +44,7 @@ def measure(
     """Measure every device; a device that fails takes no other with it. A store that fails ends everything."""
     if not resumed:
         prepared = keep_files(store, prepared)
-        store.add_run(prepared.record, [])
+        store.add_run(prepared.record, [], prepared.tags)
     shared = _Shared(prepared, store, observer, stop)
     works = [_DeviceWork(device, shared) for device in prepared.devices]
     threads = [threading.Thread(target=work.run, name=work.device.name, daemon=True) for work in works]
@@ -260,7 +261,9 @@ class _DeviceWork:
 
     def _work_through(self) -> str:
         """Everything there is to do; gives the reason for ending."""
-        course = Course(self._cells, self._measure, self._shared.prepared.record.seed, self._tally, self)
+        prepared = self._shared.prepared
+        pinned = prepared.pinned_among(self._cells)
+        course = Course(self._cells, self._measure, prepared.record.seed, self._tally, self, pinned)
         ending = course.run()
         self._shared.store.set_stops(self._run_id, course.stops())
         return ending
@@ -353,6 +356,8 @@ class _DeviceWork:
         error = state.outcome.exception() if state.outcome else None
         assert isinstance(error, DevbenchError)
         self._close_quietly()
+        name, store = self.device.name, self._shared.store
+        note_trouble(store, run=self._run_id, session=self._session, device=name, fact=error.fact)
         self._report_trouble(error)
 
     def _close_quietly(self) -> None:

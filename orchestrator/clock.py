@@ -61,6 +61,11 @@ def timestamp(moment: datetime.datetime) -> str:
     return moment.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
 
 
+def ago(clock: Clock, seconds: float) -> str:
+    """The time so many seconds before now, as stored."""
+    return timestamp(clock.now() - datetime.timedelta(seconds=seconds))
+
+
 def seconds_of(text: str) -> float | None:
     """Seconds since 1970 of a time in ISO 8601; None for anything else. Without an offset it is taken as UTC."""
     try:

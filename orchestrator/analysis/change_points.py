@@ -8,6 +8,7 @@ parts are searched again. Neighbours that resemble each other count for less.
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import math
 from collections.abc import Sequence
@@ -104,7 +105,7 @@ def _scan(values: Floats) -> _Scan:
     """The stronger of the best split in two and the best stretch, each with its share of the alarms."""
     ranks = _mid_ranks(values)[None, :]
     splits, stretches = _split_ranks(ranks)[0], _stretch_ranks(ranks)[0]
-    split = _best_cut(values, [(cut,) for cut in range(SIDE_MIN, len(values) - SIDE_MIN + 1)])
+    split = (best_cut(values),)
     stretch = _stretches(len(values))[int(np.argmax(np.abs(stretches)))]
     found = [
         _Scan(_p(values, ranks[0], float(np.abs(statistics).max()), cuts, kind) / share, cuts)
@@ -113,9 +114,31 @@ def _scan(values: Floats) -> _Scan:
     return min(found, key=lambda scan: scan.p)
 
 
-def _best_cut(values: Floats, candidates: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """The cuts that leave the smallest distances to the medians of the parts."""
-    return min(candidates, key=lambda cuts: float(np.abs(_residuals(values, cuts)).sum()))
+def best_cut(values: Floats) -> int:
+    """The split in two that leaves the smallest distances to the medians of the parts."""
+    row = values.tolist()
+    before, after = _distances(row), _distances(row[::-1])
+    cuts = range(SIDE_MIN, len(row) - SIDE_MIN + 1)
+    return min(cuts, key=lambda cut: before[cut - 1] + after[len(row) - cut - 1])
+
+
+def _distances(row: Sequence[float]) -> list[float]:
+    """For the first value, the first two and so on: the sum of their distances to their median."""
+    below: list[float] = []  # negated, so that the largest is first; as many as above, or one more
+    above: list[float] = []
+    sum_below = sum_above = 0.0
+    found = []
+    for value in row:
+        middle = -heapq.heappushpop(below, -value)
+        heapq.heappush(above, middle)
+        sum_below, sum_above = sum_below + value - middle, sum_above + middle
+        if len(above) > len(below):
+            least = heapq.heappop(above)
+            heapq.heappush(below, -least)
+            sum_below, sum_above = sum_below + least, sum_above - least
+        odd = -below[0] if len(below) > len(above) else 0.0
+        found.append(sum_above - sum_below + odd)
+    return found
 
 
 def _residuals(values: Floats, cuts: Sequence[int]) -> Floats:

@@ -14,9 +14,15 @@ import typer
 
 from orchestrator.cli import (
     binaries,
+    bisection,
+    bundles,
     compare,
     devices,
+    gate,
+    health,
+    keeping,
     measure,
+    nightly,
     planning,
     profiles,
     reproduction,
@@ -40,6 +46,7 @@ app = typer.Typer(
 app.command()(devices.init)
 app.command()(devices.devices)
 app.command()(devices.doctor)
+app.command()(health.health)
 app.command()(measure.run)
 app.command()(planning.calibrate)
 app.command(name="plan")(planning.plan_command)
@@ -48,9 +55,16 @@ app.command()(results.show)
 app.command()(timelines.timeline)
 app.command()(compare.compare)
 app.command()(compare.history)
+app.command()(gate.gate)
+app.command()(nightly.nightly)
 app.command()(reproduction.reproduce)
+app.command()(bisection.bisect)
 app.command(name="export")(results.export_trials)
 app.command(name="import")(results.import_trials)
+app.add_typer(keeping.runs_app, name="runs")
+app.command()(keeping.prune)
+app.command()(bundles.bundle)
+app.command()(bundles.unbundle)
 app.add_typer(devices.agent_app, name="agent")
 app.add_typer(binaries.binaries_app, name="binaries")
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import array
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.trial import Cell, Finding, Outcome, Pass, Slot, Summary, Trial
+
+UNBUNDLED = "unbundled"
+"""The key of a run's host that says that it came in a bundle, and when."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,11 @@ class RunRecord:
         """What it held against each other, where that is what it was for."""
         return self.fleet.get("duel")
 
+    @property
+    def is_from_here(self) -> bool:
+        """Whether it was started with this store: neither imported nor unbundled."""
+        return self.status != "imported" and UNBUNDLED not in self.host
+
 
 @dataclass(frozen=True)
 class SessionRecord:
@@ -48,6 +57,11 @@ class SessionRecord:
     findings: tuple[Finding, ...] = ()
     ended_at: str | None = None
     ending: str | None = None
+
+
+def safe_name(name: str) -> str:
+    """As a file may be called that is about it."""
+    return re.sub(r"[^A-Za-z0-9._-]+|^[.]+", "_", name)
 
 
 def slot_key(trial: Trial) -> tuple[str, int, str]:
@@ -78,7 +92,7 @@ def _packed(values: Sequence[float]) -> bytes | None:
     return packed.tobytes()
 
 
-def _unpacked(content: bytes | None) -> tuple[float, ...]:
+def unpacked(content: bytes | None) -> tuple[float, ...]:
     if not content:
         return ()
     values = array.array("d")
@@ -140,8 +154,8 @@ def trial_of(row: Any, cells: dict[str, Cell]) -> Trial:
         reason=row["reason"],
         started_at=row["started_at"],
         duration_s=row["duration_s"],
-        samples_us=_unpacked(row["samples_us"]),
-        warmup_us=_unpacked(row["warmup_us"]),
+        samples_us=unpacked(row["samples_us"]),
+        warmup_us=unpacked(row["warmup_us"]),
         summary=Summary(**row["summary"]) if row["summary"] else None,
         metrics=row["metrics"],
         telemetry=row["telemetry"],

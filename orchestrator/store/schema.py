@@ -6,7 +6,11 @@ from collections.abc import Callable
 
 import sqlalchemy as sa
 
+from orchestrator.store.figures import stored_figure_rows
+
 metadata = sa.MetaData()
+
+_AT_ONCE = 1000
 
 runs = sa.Table(
     "runs",
@@ -151,6 +155,43 @@ judgements = sa.Table(
 """What the gate said of runs. The baseline may have been pruned since, so it is a name and no reference."""
 
 
+troubles = sa.Table(
+    "troubles",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("run_id", sa.Text, sa.ForeignKey("runs.id", ondelete="CASCADE"), nullable=False, index=True),
+    sa.Column("session_id", sa.Text, nullable=False),
+    sa.Column("device", sa.Text, nullable=False),
+    sa.Column("at", sa.Text, nullable=False),
+    sa.Column("fact", sa.Text, nullable=False),
+)
+"""Each time a device had to be reached anew during a run."""
+
+figures = sa.Table(
+    "figures",
+    metadata,
+    sa.Column("run_id", sa.Text, primary_key=True),
+    sa.Column("cell_id", sa.Text, primary_key=True),
+    sa.Column("block", sa.Integer, primary_key=True),
+    sa.Column("arm", sa.Text, primary_key=True),
+    sa.Column("position", sa.Integer, nullable=False),
+    sa.Column("session_id", sa.Text, nullable=False),
+    sa.Column("started_at", sa.Text, nullable=False),
+    sa.Column("p50", sa.Float),
+    sa.Column("mean", sa.Float),
+    sa.Column("p95", sa.Float),
+    sa.ForeignKeyConstraint(["run_id", "cell_id"], ["cells.run_id", "cells.id"], ondelete="CASCADE"),
+    sqlite_with_rowid=False,
+)
+"""What a measured trial of the latency pass comes to: a year of nights is read without its samples."""
+
+INDEXES = (
+    sa.Index("trials_by_outcome", trials.c.run_id, trials.c.cell_id, trials.c.outcome, trials.c.session_id),
+    sa.Index("sessions_by_device", sessions.c.device, sessions.c.started_at),
+    sa.Index("runs_by_time", runs.c.created_at),
+)
+
+
 def _create_everything(connection: sa.Connection) -> None:
     metadata.create_all(connection)
 
@@ -178,11 +219,27 @@ def _add_annals(connection: sa.Connection) -> None:
         table.create(connection, checkfirst=True)
 
 
+def _add_figures_and_troubles(connection: sa.Connection) -> None:
+    """What lists, histories and the record of devices read instead of whole trials."""
+    troubles.create(connection, checkfirst=True)
+    figures.create(connection, checkfirst=True)
+    for index in INDEXES:
+        index.create(connection, checkfirst=True)
+    table = trials.c
+    known = sa.select(sa.literal(1)).where(figures.c.run_id == table.run_id).exists()
+    query = sa.select(trials).where(table.outcome == "measured", table.purpose == "latency", ~known)
+    wanted = ("run_id", "cell_id", "block", "arm", "position", "session_id", "started_at", "samples_us", "summary")
+    rows = connection.execute(query.with_only_columns(*(table[name] for name in wanted))).mappings()
+    for part in rows.partitions(_AT_ONCE):
+        connection.execute(sa.insert(figures), list(stored_figure_rows(part)))
+
+
 MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (
     _create_everything,
     _add_passes_stops_and_noise,
     _add_profiles,
     _add_annals,
+    _add_figures_and_troubles,
 )
 """Step N brings a store of version N to N + 1. Steps are only ever appended."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,10 +17,21 @@ from orchestrator.errors import ImportRefused, RunNotFound, StoreError, StoreNew
 from orchestrator.op_profile import ProfilePass
 from orchestrator.store import schema
 from orchestrator.store.annals import Annals
+from orchestrator.store.figures import figure_rows
 from orchestrator.store.passes import PROFILE, pass_of, pass_row
 from orchestrator.store.references import find_baseline, find_run
-from orchestrator.store.rows import RunRecord, SessionRecord, cell_of, imported_run, slot_key, trial_of, trial_row
+from orchestrator.store.rows import (
+    RunRecord,
+    SessionRecord,
+    cell_of,
+    imported_run,
+    safe_name,
+    slot_key,
+    trial_of,
+    trial_row,
+)
 from orchestrator.store.trouble import DATABASE, translated
+from orchestrator.store.use_lock import UseLock
 from orchestrator.trial import Cell, Finding, Outcome, Trial
 from orchestrator.whole_files import TEMPORARY, copy_whole, write_whole
 
@@ -59,12 +69,14 @@ class Store:
         self.folder = folder
         self._writing = threading.RLock()
         self._keeping = threading.Lock()
+        self.use = UseLock(folder)
         self._engine = sa.create_engine(
             f"sqlite:///{folder / DATABASE}", connect_args={"timeout": 30, "check_same_thread": False}
         )
         sa.event.listen(self._engine, "connect", _configure)
 
     def close(self) -> None:
+        self.use.release()
         self._engine.dispose()
 
     @contextmanager
@@ -77,6 +89,13 @@ class Store:
     def reading(self) -> Iterator[sa.Connection]:
         with translated(self.folder), self._engine.connect() as connection:
             yield connection
+
+    def outside(self, statement: str) -> Any:
+        """Have the database do some housekeeping, in no transaction; gives its first answer, if there is one."""
+        with self._writing, translated(self.folder), self._engine.connect() as connection:
+            plain = connection.execution_options(isolation_level="AUTOCOMMIT").connection.driver_connection
+            rows = plain.execute(statement).fetchall() if plain else []
+            return rows[0][0] if rows else None
 
     def migrate(self) -> None:
         with self.writing() as connection:
@@ -96,10 +115,13 @@ class Store:
 
     # Runs
 
-    def add_run(self, record: RunRecord, cells: Sequence[Cell]) -> None:
+    def add_run(self, record: RunRecord, cells: Sequence[Cell], tags: Sequence[str] = ()) -> None:
         with self.writing() as connection:
             connection.execute(sa.insert(schema.runs).values(**vars(record)))
             _insert_cells(connection, record.id, cells)
+            for tag in dict.fromkeys(tags):
+                row = {"run_id": record.id, "tag": tag, "made_at": record.created_at}
+                connection.execute(sa.insert(schema.tags).values(**row))
 
     def add_cells(self, run_id: str, cells: Sequence[Cell]) -> None:
         """Cells that became known after the run began; those already there are left as they are."""
@@ -111,6 +133,8 @@ class Store:
 
     def set_status(self, run_id: str, status: str, ended_at: str | None) -> None:
         update = sa.update(schema.runs).where(schema.runs.c.id == run_id)
+        if status == "running":
+            self.use.share()
         with self.writing() as connection:
             connection.execute(update.values(status=status, ended_at=ended_at))
 
@@ -122,8 +146,9 @@ class Store:
 
     def last_resumable(self) -> RunRecord:
         """The newest run that has work left; failing that, the newest that was measured here."""
-        own = [record for record in self.runs() if record.duel is None]
-        here = [record for record in own if record.status in ("running", "interrupted", "finished")]
+        begun = ("running", "interrupted", "finished")
+        own = [record for record in self.runs() if record.duel is None and record.is_from_here]
+        here = [record for record in own if record.status in begun]
         unfinished = [record for record in here if record.status != "finished"]
         if not here:
             raise RunNotFound(f"no run to go on with in {self.folder}", remedy="start one with `devbench run`")
@@ -186,6 +211,8 @@ class Store:
             return
         with self.writing() as connection:
             connection.execute(sa.insert(schema.trials), [trial_row(trial) for trial in trials])
+            if figures := figure_rows(trials):
+                connection.execute(sa.insert(schema.figures), figures)
 
     def take_in(self, trials: Sequence[Trial], entered_at: str) -> int:
         """Add trials made elsewhere, with runs of their own; gives how many were new. A run that was measured here
@@ -316,6 +343,7 @@ class Store:
     def keep_blob(self, source: Path) -> None:
         """Keep a model or runner by its hash, so that the run can be reproduced later."""
         digest = sha256(source)
+        self.use.share()
         with self._keeping, translated(self.folder):
             if self.blob(digest) is None:
                 copy_whole(source, self.folder / "blobs" / digest / source.name)
@@ -328,7 +356,7 @@ class Store:
 
     def keep_log(self, trial_name: str, run_id: str, content: bytes) -> str:
         """Keep a trial's transcript; gives its path inside the store."""
-        place = Path("artifacts") / _safe(run_id) / f"{_safe(trial_name)}.log"
+        place = Path("artifacts") / safe_name(run_id) / f"{safe_name(trial_name)}.log"
         with translated(self.folder):
             (self.folder / place).parent.mkdir(parents=True, exist_ok=True)
             (self.folder / place).write_bytes(content)
@@ -337,7 +365,7 @@ class Store:
     def keep_artifact(self, name: str, run_id: str, content: bytes) -> str:
         """Keep a file that a device wrote; gives its path inside the store. Equal content is kept once."""
         digest = hashlib.sha256(content).hexdigest()[:12]
-        place = Path("artifacts") / _safe(run_id) / f"{_safe(name)}-{digest}"
+        place = Path("artifacts") / safe_name(run_id) / f"{safe_name(name)}-{digest}"
         with translated(self.folder):
             if not (self.folder / place).exists():
                 write_whole(self.folder / place, content)
@@ -345,13 +373,10 @@ class Store:
 
 
 def _configure(connection: Any, _record: Any) -> None:
+    connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # of a new database: what is deleted gives its space back
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
     connection.execute("PRAGMA foreign_keys=ON")
-
-
-def _safe(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._-]+", "_", name)
 
 
 def _insert_cells(connection: sa.Connection, run_id: str, cells: Sequence[Cell]) -> None:

@@ -8,8 +8,10 @@ from collections.abc import Callable
 
 from tests.bench import (
     comparison,
+    gate,
     load,
     native,
+    nights,
     overhead,
     phone_files,
     phone_runs,
@@ -36,9 +38,11 @@ FIGURES: dict[str, Callable[[], None]] = {
     "traces": comparison.contended_traces,
     "families": comparison.families,
     "compare-speed": comparison.speed,
+    "gate": gate.suspicions,
     "trust": trust.causes_found,
     "looks": trust.coverage_with_looks,
     "power": trust.power_stated_and_reached,
+    "nights": nights.a_year_of_nights,
     "profiles": profiles.megabytes_a_second,
 }
 

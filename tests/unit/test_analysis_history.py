@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from orchestrator.analysis.change_points import ALARM, change_points
+from orchestrator.analysis.change_points import ALARM, SIDE_MIN, best_cut, change_points
 from orchestrator.analysis.history import histories
 from orchestrator.analysis.reduction import Reduced
 from tests.unit.comparison_models import reduced_trial
@@ -123,3 +123,15 @@ def test_sessions_of_one_run_stand_for_runs() -> None:
     trials = [replace(trial, run="one") for trial in runs([800.0] * 9)]
     (found,) = histories(trials, metric="p50", threshold=0.03)
     assert [point.session for point in found.points] == [f"night{night:02}" for night in range(9)]
+
+
+def test_the_best_cut_is_the_one_that_trying_all_finds() -> None:
+    """The running medians are only a quicker way to the same cut."""
+    rng = np.random.default_rng(8)
+    for count in (8, 9, 30, 61):
+        values = rng.normal(0, 1, count) + 2.0 * (np.arange(count) > count // 3)
+        left = [
+            sum(float(np.abs(part - np.median(part)).sum()) for part in np.split(values, [cut]))
+            for cut in range(SIDE_MIN, count - SIDE_MIN + 1)
+        ]
+        assert best_cut(values) == SIDE_MIN + int(np.argmin(left))

@@ -128,7 +128,7 @@ class TestThermal:
 
 class TestBattery:
     def test_plain(self) -> None:
-        expected = Battery(85.0, 28.1, 4120, charging=True, plugged=True, updates_stopped=False)
+        expected = Battery(85.0, 28.1, 4120, charging=True, plugged=True, updates_stopped=False, health="good")
         assert dumpsys.battery(shape("battery.txt")) == expected
 
     @pytest.mark.parametrize("name", ["battery_microvolts.txt", "battery_vendor.txt"])
