@@ -7,29 +7,27 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, TypeVar
 
 import tenacity
 
 from orchestrator import registry
 from orchestrator.clock import SYSTEM, Deadline, timestamp
-from orchestrator.conductor import Conductor, Kept, runner_trouble
-from orchestrator.content_hash import sha256
+from orchestrator.conductor import Conductor, Kept
 from orchestrator.cool_down import Pace
 from orchestrator.course import Course, conducted
 from orchestrator.device_lock import device_lock
 from orchestrator.errors import DevbenchError, Interrupted, StoreError, during
 from orchestrator.fleet import Device
 from orchestrator.grid import unsupported
+from orchestrator.lineup import Lineup
 from orchestrator.observing import DeviceResult as DeviceResult
 from orchestrator.observing import Observer as Observer
 from orchestrator.observing import Progress as Progress
 from orchestrator.op_profile import ProfilePass
-from orchestrator.prepare import Prepared, keep_files, runner_files
+from orchestrator.prepare import Prepared, keep_files
 from orchestrator.profile_pass import ProfileWork
 from orchestrator.store import SessionRecord, Store
-from orchestrator.tally import Tally
 from orchestrator.trial import Cell, Finding, Outcome, Slot, Trial
 
 T = TypeVar("T")
@@ -103,12 +101,11 @@ class _DeviceWork:
         self._run_id = shared.prepared.record.id
         self._session = secrets.token_hex(6)
         self._measure = conducted(shared.prepared.plan.measure)
-        self._tally = Tally(self._measure)
+        self._lineup = Lineup(shared.prepared, device, shared.store)
+        self._tally = self._lineup.tally(self._measure)
         self._cells: list[Cell] = []
         self._conductor: Conductor | None = None
         self._pace = Pace()
-        self._runner_files: dict[str, Mapping[str, Path]] = {}
-        self._runner_facts: dict[str, dict[str, Any]] = {}
         self._has_session = False
 
     def run(self) -> None:
@@ -169,8 +166,6 @@ class _DeviceWork:
             lock=self._lock,
             pace=self._pace,
         )
-        for name, files in self._runner_files.items():
-            self._conductor.use_runner(name, files, self._runner_facts.get(name))
         return self._conductor
 
     def _lock(self, identity: str) -> AbstractContextManager[None]:
@@ -185,20 +180,17 @@ class _DeviceWork:
 
     def _begin_session(self, conductor: Conductor) -> None:
         """Find out which cells this device runs, and note which it cannot run."""
-        prepared, store = self._shared.prepared, self._shared.store
-        runners = {name: self._ready_runner(conductor, name) for name in prepared.runner_names(self.device)}
-        hashes = {name: facts["files"].get("runner", facts.get("runner_sha256")) for name, facts in runners.items()}
-        grid = prepared.grid(self.device, conductor.facts.cores, hashes)
-        self._runner_facts = runners
-        self._add_session(conductor.facts.as_json() | {"runners": runners}, conductor.findings)
+        store = self._shared.store
+        cells = self._lineup.ready(conductor)
+        self._add_session(conductor.facts.as_json() | {"runners": self._lineup.runners}, conductor.findings)
         store.forget_not_run(self._run_id, self.device.name)
         store.set_status(self._run_id, "running", None)
         self.result.began = True
-        store.add_cells(self._run_id, grid.cells)
+        store.add_cells(self._run_id, self._lineup.everyone(cells))
         for trial in store.trials(self._run_id):
             if trial.cell.device == self.device.name:
-                self._tally.add(trial)
-        self._cells, skipped = self._sort_out(conductor, grid.cells)
+                self._tally.add(self._lineup.counted(trial))
+        self._cells, skipped = self._sort_out(conductor, cells)
         store.add_trials([trial for trial in skipped if not self._tally.has(trial.slot)])
         self._tell(
             lambda observer: observer.device_ready(self.device.name, conductor.facts, conductor.findings, skipped)
@@ -216,35 +208,12 @@ class _DeviceWork:
         self._shared.store.add_session(record)
         self._has_session = True
 
-    def _ready_runner(self, conductor: Conductor, name: str) -> dict[str, Any]:
-        """A runner put in place and asked what it is; its files by their hash. One that does not run on this
-        platform is left out here and skipped with the reason later."""
-        if conductor.platform.name not in registry.runner(name).platforms:
-            return {"files": {}}
-        store = self._shared.store
-        earlier = store.runner_hashes(self._run_id, self.device.name).get(name)
-        with during(f"checking {name} on {self.device.name}"):
-            files = self._runner_files[name] = runner_files(store, name, conductor.facts.machine, earlier)
-            conductor.use_runner(name, files)
-            facts, error = conductor.runner_facts(name)
-            if error is None:
-                return {**facts, "files": {role: sha256(path) for role, path in files.items()}}
-            raise runner_trouble(self.device, error)
-
     def _sort_out(self, conductor: Conductor, cells: Sequence[Cell]) -> tuple[list[Cell], list[Trial]]:
         runnable, skipped = [], []
-        files, troubles = self._shared.prepared.inventory.files(), dict[str, str | None]()
+        troubles = dict[str, str | None]()
         for cell in cells:
-            reason = unsupported(
-                cell,
-                device=self.device,
-                facts=conductor.facts,
-                platform=conductor.platform,
-                runner=registry.runner(cell.runner),
-                conditions=self._shared.prepared.plan.conditions,
-                delegate=files.delegate(cell.delegate),
-                runner_facts=self._runner_facts.get(cell.runner),
-            )
+            taking = self._lineup.cells_of(cell)
+            reason = next((why for one, facts in taking if (why := self._unsupported(conductor, one, facts))), None)
             if reason is None and cell.delegate not in troubles:
                 troubles[cell.delegate] = conductor.delegate_trouble(cell.delegate)
             reason = reason or troubles.get(cell.delegate)
@@ -253,6 +222,20 @@ class _DeviceWork:
             else:
                 skipped.append(self._unmeasured(Slot(cell, 0, 0), Outcome.SKIPPED, reason))
         return runnable, skipped
+
+    def _unsupported(self, conductor: Conductor, cell: Cell, runner_facts: Mapping[str, Any]) -> str | None:
+        prepared = self._shared.prepared
+        return unsupported(
+            cell,
+            device=self.device,
+            facts=conductor.facts,
+            platform=conductor.platform,
+            runner=registry.runner(cell.runner),
+            conditions=prepared.plan.conditions,
+            delegate=prepared.inventory.files().delegate(cell.delegate),
+            runner_facts=runner_facts,
+            is_brought=prepared.duel is not None,
+        )
 
     def _unmeasured(self, slot: Slot, outcome: Outcome, reason: str) -> Trial:
         return Trial(self._run_id, slot, self._session, outcome, reason, timestamp(SYSTEM.now()))
@@ -266,7 +249,7 @@ class _DeviceWork:
         if self._shared.prepared.plan.collect.latency:
             self.result.incomplete = [cell for cell in self._cells if not self._tally.is_complete(cell)]
         missing = [
-            self._unmeasured(slot, Outcome.NOT_RUN, self._tally.given_up(slot.cell) or ending)
+            self._unmeasured(self._lineup.taken(slot), Outcome.NOT_RUN, self._tally.given_up(slot.cell) or ending)
             for cell in self.result.incomplete
             for slot in self._tally.missing(cell)
         ]
@@ -288,7 +271,7 @@ class _DeviceWork:
         self._close()
         self._session = secrets.token_hex(6)
         conductor = self._persist(self._open)
-        self._add_session(conductor.facts.as_json() | {"runners": self._runner_facts}, conductor.findings)
+        self._add_session(conductor.facts.as_json() | {"runners": self._lineup.runners}, conductor.findings)
 
     def _budget(self) -> Deadline | None:
         budget_s = self._shared.prepared.plan.measure.budget_s
@@ -308,20 +291,21 @@ class _DeviceWork:
             run=self._run_id,
             session=self._session,
             store=self._shared.store,
-            runner_facts=self._runner_facts,
+            lineup=self._lineup,
             attempt=attempt,
             stopped=self._shared.stop.is_set,
             told=told,
             budget=self._budget(),
         )
-        self.result.unprofiled = work.profile_cells(self._cells)
+        self.result.unprofiled = work.profile_cells(self._lineup.everyone(self._cells))
 
     def do(self, slot: Slot, *, waits: bool) -> Trial:
         """One slot's trial, stored and counted; `waits` says whether the device is waited for."""
+        slot = self._lineup.taken(slot)
         before = self._progress(slot.block)
         self._tell(lambda observer: observer.trial_started(slot, before))
         trial = self._persist(lambda: self._try(slot, waits=waits))
-        self._tally.add(trial)
+        self._tally.add(self._lineup.counted(trial))
         after = self._progress(slot.block)
         self._tell(lambda observer: observer.trial_done(trial, after))
         return trial
@@ -333,6 +317,7 @@ class _DeviceWork:
     def _try(self, slot: Slot, *, waits: bool) -> Trial:
         """One trial, committed. A connection that breaks is made anew a few times."""
         conductor = self._conductor or self._open()
+        self._lineup.use(conductor, slot.cell, slot.arm)
         trial, kept = conductor.conduct(
             slot,
             run=self._run_id,

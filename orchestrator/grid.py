@@ -115,14 +115,15 @@ def unsupported(
     conditions: Conditions,
     delegate: Delegate | None = None,
     runner_facts: Mapping[str, Any] | None = None,
+    is_brought: bool = False,
 ) -> str | None:
     """Why this device cannot run the cell, known before any try; None when it can. `runner_facts` are what the runner's
-    check said there."""
+    check said there; a runner that is brought along need not be installed on this host under its name."""
     variant = cell.runner.partition(":")[2]
     delegate = delegate or delegate_of(cell.delegate)
     if platform.name not in runner.platforms:
         return f"{cell.runner} does not run on {platform.name} (it runs on {', '.join(runner.platforms)})"
-    if variant and variant not in runner.variants:
+    if variant and variant not in runner.variants and not is_brought:
         offered = ", ".join(runner.variants) or "none"
         return f"{cell.runner.partition(':')[0]} has no variant {variant} (it has: {offered})"
     if delegate.base not in runner.delegates:

@@ -15,6 +15,7 @@ from orchestrator.bundled import bundled_models
 from orchestrator.clock import SYSTEM
 from orchestrator.conductor import Files, platform_of
 from orchestrator.content_hash import sha256
+from orchestrator.contest import Duel
 from orchestrator.delegates import Delegate
 from orchestrator.errors import ModelError, StoreError, UsageError
 from orchestrator.fleet import Device, Limits
@@ -60,6 +61,8 @@ class Prepared:
     inventory: Inventory
     stored_cells: Mapping[str, tuple[Cell, ...]] = field(default_factory=dict)
     """The cells of devices that an earlier session of this run has begun with."""
+    duel: Duel | None = None
+    """What is held against each other, where that is what the run is for."""
     notes: tuple[str, ...] = ()
     """What the user should know before it starts."""
 
@@ -104,7 +107,7 @@ def prepare(plan: Plan, devices: Sequence[Device]) -> Prepared:
         inputs=_inputs(plan),
         delegates=tuple(_found_delegate(plan, word) for word in dict.fromkeys(plan.sweep.delegates)),
     )
-    prepared = Prepared(_new_record(plan, devices), plan, tuple(devices), inventory, notes=notes)
+    prepared = Prepared(new_record(plan, devices), plan, tuple(devices), inventory, notes=notes)
     for device in devices:
         platform_of(device)
         for name in prepared.runner_names(device):
@@ -120,11 +123,11 @@ def runner_files(store: Store, name: str, machine: str, earlier: Mapping[str, An
     """The files of a runner for such a machine, by role, from the store: those an earlier session of the run used,
     or those that are installed now, kept from then on."""
     if earlier:
-        return {role: _blob(store, digest) for role, digest in earlier.items()}
+        return {role: kept_blob(store, digest) for role, digest in earlier.items()}
     installed = registry.runner(name).files(name.partition(":")[2], machine)
     for path in installed.values():
         store.keep_blob(path)
-    return {role: _blob(store, sha256(path)) for role, path in installed.items()}
+    return {role: kept_blob(store, sha256(path)) for role, path in installed.items()}
 
 
 def _refuse_unprofiled(prepared: Prepared) -> None:
@@ -206,7 +209,7 @@ def _inputs(plan: Plan) -> Path | None:
     return path
 
 
-def _new_record(plan: Plan, devices: Sequence[Device]) -> RunRecord:
+def new_record(plan: Plan, devices: Sequence[Device]) -> RunRecord:
     now = SYSTEM.now()
     seed = plan.measure.seed if plan.measure.seed is not None else secrets.randbelow(2**31)
     return RunRecord(
@@ -214,7 +217,7 @@ def _new_record(plan: Plan, devices: Sequence[Device]) -> RunRecord:
         created_at=f"{now:%Y-%m-%dT%H:%M:%S.%f}Z",
         status="running",
         plan=_absolute(plan).as_json(),
-        fleet={"devices": [_device_json(device) for device in devices]},
+        fleet={"devices": [device_json(device) for device in devices]},
         host={"system": host_platform.platform(), "python": host_platform.python_version()},
         seed=seed,
         devbench_version=__version__,
@@ -225,11 +228,11 @@ def _absolute(plan: Plan) -> Plan:
     return replace(plan, folder=plan.folder.resolve())
 
 
-def _device_json(device: Device) -> dict[str, Any]:
+def device_json(device: Device) -> dict[str, Any]:
     return vars(device) | {"limits": vars(device.limits), "address": dict(device.address)}
 
 
-def _device_from_json(content: Mapping[str, Any]) -> Device:
+def device_from_json(content: Mapping[str, Any]) -> Device:
     return Device(
         **{
             **content,
@@ -246,6 +249,8 @@ def _device_from_json(content: Mapping[str, Any]) -> Device:
 def keep_files(store: Store, prepared: Prepared) -> Prepared:
     """The run with its files kept in the store, and measured from there: editing a file changes no run under way."""
     inventory = prepared.inventory
+    if "files" in prepared.record.fleet:  # a duel is made of what is kept
+        return prepared
     paths = [model.path for model in (*inventory.models, *inventory.load_models.values())]
     libraries = [Path(file) for delegate in inventory.delegates for file in delegate.host_files]
     for path in [*paths, *libraries, *([inventory.inputs] if inventory.inputs else [])]:
@@ -257,27 +262,27 @@ def keep_files(store: Store, prepared: Prepared) -> Prepared:
         "delegates": [delegate.as_json() for delegate in inventory.delegates],
     }
     record = replace(prepared.record, fleet={**prepared.record.fleet, "files": kept})
-    return replace(prepared, record=record, inventory=_kept_inventory(store, kept))
+    return replace(prepared, record=record, inventory=kept_inventory(store, kept))
 
 
-def _kept_inventory(store: Store, kept: Mapping[str, Any]) -> Inventory:
+def kept_inventory(store: Store, kept: Mapping[str, Any]) -> Inventory:
     return Inventory(
-        models=tuple(Model(name, _blob(store, digest), digest) for name, digest in kept["models"]),
+        models=tuple(Model(name, kept_blob(store, digest), digest) for name, digest in kept["models"]),
         load_models={
-            load: Model(name, _blob(store, digest), digest) for load, (name, digest) in kept["load_models"].items()
+            load: Model(name, kept_blob(store, digest), digest) for load, (name, digest) in kept["load_models"].items()
         },
-        inputs=_blob(store, kept["inputs"]) if kept["inputs"] else None,
-        delegates=tuple(_kept_delegate(store, item) for item in kept.get("delegates") or ()),
+        inputs=kept_blob(store, kept["inputs"]) if kept["inputs"] else None,
+        delegates=tuple(kept_delegate(store, item) for item in kept.get("delegates") or ()),
     )
 
 
-def _kept_delegate(store: Store, content: Mapping[str, Any]) -> Delegate:
+def kept_delegate(store: Store, content: Mapping[str, Any]) -> Delegate:
     """A delegate whose files are the store's copies; its label, which content makes, stays as it was."""
     delegate = Delegate.from_json(content)
-    return replace(delegate, copies={path: str(_blob(store, digest)) for path, digest in delegate.files.items()})
+    return replace(delegate, copies={path: str(kept_blob(store, digest)) for path, digest in delegate.files.items()})
 
 
-def _blob(store: Store, digest: str) -> Path:
+def kept_blob(store: Store, digest: str) -> Path:
     path = store.blob(digest)
     if path is None:
         raise StoreError(
@@ -292,13 +297,17 @@ def prepare_resume(store: Store, reference: str) -> Prepared:
     record = store.last_resumable() if reference == "last" else store.find_run(reference)
     if record.status == "imported":
         raise UsageError(f"run {record.id} was imported", remedy="only a run that was started here can be resumed")
+    if record.duel is not None:
+        raise UsageError(
+            f"run {record.id} holds two sides against each other", remedy=f"go on with `{record.duel['resume']}`"
+        )
     stored: dict[str, tuple[Cell, ...]] = {}
     for cell in store.cells(record.id):
         stored[cell.device] = (*stored.get(cell.device, ()), cell)
     return Prepared(
         record,
         plan_from_json(record.plan),
-        tuple(_device_from_json(content) for content in record.fleet["devices"]),
-        _kept_inventory(store, record.fleet["files"]),
+        tuple(device_from_json(content) for content in record.fleet["devices"]),
+        kept_inventory(store, record.fleet["files"]),
         stored,
     )

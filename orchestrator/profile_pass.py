@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from orchestrator import registry
 from orchestrator.clock import SYSTEM, Deadline, timestamp
 from orchestrator.conductor import Conductor, Kept
+from orchestrator.lineup import Lineup
 from orchestrator.op_profile import ProfilePass
 from orchestrator.store import Store
 from orchestrator.trial import Cell, Outcome
@@ -24,7 +24,7 @@ class ProfileWork:
     run: str
     session: str
     store: Store
-    runner_facts: Mapping[str, Mapping[str, Any]]
+    lineup: Lineup
     attempt: Attempt
     stopped: Callable[[], bool]
     told: Callable[[ProfilePass], None]
@@ -45,19 +45,20 @@ class ProfileWork:
 
     def _profile(self, cell: Cell) -> ProfilePass:
         """One pass, committed."""
-        why_not = registry.runner(cell.runner).unprofiled(cell, self.runner_facts.get(cell.runner, {}))
+        why_not = registry.runner(cell.runner).unprofiled(cell, self.lineup.facts_of(cell))
         now = timestamp(SYSTEM.now())
         if why_not is not None:
             passed = ProfilePass(self.run, cell, self.session, Outcome.SKIPPED, why_not, now)
         elif self.budget and self.budget.passed:
             passed = ProfilePass(self.run, cell, self.session, Outcome.NOT_RUN, "budget spent", now)
         else:
-            passed, kept = self.attempt(
-                lambda conductor: conductor.profile(cell, run=self.run, session=self.session, stopped=self.stopped)
-            )
-            passed = self._kept(passed, kept)
+            passed = self._kept(*self.attempt(lambda conductor: self._pass(conductor, cell)))
         self.store.add_profile(passed)
         return passed
+
+    def _pass(self, conductor: Conductor, cell: Cell) -> tuple[ProfilePass, Kept]:
+        self.lineup.use(conductor, cell, None)
+        return conductor.profile(cell, run=self.run, session=self.session, stopped=self.stopped)
 
     def _kept(self, passed: ProfilePass, kept: Kept) -> ProfilePass:
         name = f"{passed.cell.device}-profile-{passed.cell.id}"

@@ -9,12 +9,12 @@ from dataclasses import replace
 from orchestrator.analysis.calibration import SessionNoises
 from orchestrator.analysis.comparison import (
     ALPHA,
-    INTERVAL_ALPHA,
     THRESHOLD,
     Change,
     Comparison,
     Draft,
     blank_row,
+    interval_alpha,
     noted,
 )
 from orchestrator.analysis.crossover import BLOCKS_ADVISED, BLOCKS_WORTH_PLANNING
@@ -36,9 +36,15 @@ _SLOW_BLOCKS_MIN = 3
 
 
 def compare(
-    matching: Matching, *, is_one_run: bool, noises: SessionNoises, threshold: float = THRESHOLD
+    matching: Matching,
+    *,
+    is_one_run: bool,
+    noises: SessionNoises,
+    threshold: float = THRESHOLD,
+    alpha: float = ALPHA,
 ) -> list[Comparison]:
-    """Every cell by p50, mean and p95, false discoveries controlled over all of them together."""
+    """Every cell by p50, mean and p95, false discoveries controlled over all of them together. `alpha` is smaller where
+    the same trials are looked at several times."""
     drafts: list[Draft] = []
     series: list[Series] = []
     for found in matching.cells:
@@ -53,8 +59,8 @@ def compare(
                 series.append(series_of(found, design, trust, metric))
             else:
                 drafts.append(_sequential(found, base, new, design, trust, metric, noises))
-    drafts += paired_drafts(series, threshold)
-    return _judged(drafts, threshold)
+    drafts += paired_drafts(series, threshold, alpha)
+    return _judged(drafts, threshold, alpha)
 
 
 def _measured(trials: Iterable[Reduced]) -> list[Reduced]:
@@ -89,7 +95,7 @@ def _side(trials: Sequence[Reduced], metric: Metric) -> Side:
     return Side(logs, max(1, len({key[:2] for key, _ in counted})))
 
 
-def _judged(drafts: Sequence[Draft], threshold: float) -> list[Comparison]:
+def _judged(drafts: Sequence[Draft], threshold: float, alpha: float) -> list[Comparison]:
     tested = [draft for draft in drafts if draft.row.p is not None]
     p = [draft.row.p for draft in tested if draft.row.p is not None]
     adjusted = adjusted_p(p, [METRIC_WEIGHTS[draft.row.metric] for draft in tested])
@@ -97,7 +103,7 @@ def _judged(drafts: Sequence[Draft], threshold: float) -> list[Comparison]:
     rows = []
     for draft in drafts:
         row = replace(draft.row, p_adjusted=at.get(id(draft)))
-        verdict = _verdict(replace(draft, row=row), math.log1p(threshold))
+        verdict = _verdict(replace(draft, row=row), math.log1p(threshold), alpha)
         if verdict is Change.UNKNOWN and draft.hidden >= math.log1p(threshold):
             off = f"of {row.n_new} blocks {row.slower_blocks} lie far above the rest and {row.faster_blocks} far below"
             row = noted(row, f"{off}: a part of the processes may have changed")
@@ -107,19 +113,19 @@ def _judged(drafts: Sequence[Draft], threshold: float) -> list[Comparison]:
     return sorted(rows, key=lambda row: (cell_order(row.cell, None), order[row.metric]))
 
 
-def _verdict(draft: Draft, edge: float) -> Change:
+def _verdict(draft: Draft, edge: float, alpha: float) -> Change:
     row = draft.row
     if row.effect is None or row.p_adjusted is None:
         return Change.UNKNOWN
-    is_found = row.p_adjusted <= ALPHA
-    if is_found and draft.typical_p <= INTERVAL_ALPHA and abs(row.effect) >= edge:
+    is_found = row.p_adjusted <= alpha
+    if is_found and draft.typical_p <= interval_alpha(alpha) and abs(row.effect) >= edge:
         if row.is_interleaved:
             return Change.SLOWER if row.effect > 0 else Change.FASTER
         return Change.SUSPECTED_SLOWER if row.effect > 0 else Change.SUSPECTED_FASTER
     if not row.is_interleaved:
         return Change.UNKNOWN
     has_slow_part = row.slower_blocks >= _SLOW_BLOCKS_MIN and row.slower_blocks >= 2 * row.faster_blocks
-    if is_found and draft.slower_mean_p <= ALPHA and draft.mean >= edge and has_slow_part:
+    if is_found and draft.slower_mean_p <= alpha and draft.mean >= edge and has_slow_part:
         return Change.UNSTABLE_SLOWER
     is_proven = row.low is not None and row.high is not None and -edge < row.low <= row.high < edge
     # Blocks off to one side may be a part of the processes that changed: nobody can call that the same.

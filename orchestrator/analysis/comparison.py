@@ -15,8 +15,12 @@ from orchestrator.analysis.trust import Trust
 from orchestrator.trial import Cell
 
 ALPHA = 0.05
-INTERVAL_ALPHA = 1 - walked_level(1 - ALPHA)
 THRESHOLD = 0.03
+
+
+def interval_alpha(alpha: float) -> float:
+    """How often an interval misses that goes with a verdict which errs this often."""
+    return 1 - walked_level(1 - alpha)
 
 
 class Change(StrEnum):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.analysis.comparison import INTERVAL_ALPHA, Comparison, Draft, blank_row, noted
+from orchestrator.analysis.comparison import Comparison, Draft, blank_row, interval_alpha, noted
 from orchestrator.analysis.dependence import neighbour_correlations
 from orchestrator.analysis.design import Design
 from orchestrator.analysis.estimate import P95_SAMPLES_MIN, Metric
@@ -22,6 +22,7 @@ from orchestrator.analysis.randomisation import (
     SCORE_CUT,
     Floats,
     biweight_locations,
+    blocks_for_interval,
     centres,
     student_quantile,
     student_tail,
@@ -76,8 +77,8 @@ def _order_bias(logs: Floats, first: str) -> float:
     return half_block if first == "base" else -half_block
 
 
-def paired_drafts(series: Sequence[Series], threshold: float) -> list[Draft]:
-    """Drafts of all series; those of one length are worked on together."""
+def paired_drafts(series: Sequence[Series], threshold: float, alpha: float) -> list[Draft]:
+    """Drafts of all series, whose verdicts err this often; those of one length are worked on together."""
     of_length: dict[int, list[Series]] = defaultdict(list)
     for item in series:
         of_length[len(item.ratios)].append(item)
@@ -86,17 +87,18 @@ def paired_drafts(series: Sequence[Series], threshold: float) -> list[Draft]:
         if length == 0:
             drafts += [Draft(noted(item.blank, "nothing was measured on both sides")) for item in group]
         else:
-            drafts += _drafts_of_length(group, threshold)
+            drafts += _drafts_of_length(group, threshold, interval_alpha(alpha))
     return drafts
 
 
-def _drafts_of_length(group: Sequence[Series], threshold: float) -> list[Draft]:
+def _drafts_of_length(group: Sequence[Series], threshold: float, alpha: float) -> list[Draft]:
     rows = np.array([item.ratios for item in group])
     edge = math.log1p(threshold)
     probes = (-edge, 0.0, edge)
-    found = centres(rows, level=1 - INTERVAL_ALPHA, probes=probes)
-    if rows.shape[1] < BLOCKS_MIN:
-        few = f"a verdict needs {BLOCKS_MIN} blocks with both sides, there {_are(rows.shape[1])}"
+    found = centres(rows, level=1 - alpha, probes=probes)
+    needed = blocks_for_interval(1 - alpha)
+    if rows.shape[1] < needed:
+        few = f"a verdict needs {needed} blocks with both sides, there {_are(rows.shape[1])}"
         return [
             Draft(noted(replace(item.blank, effect=centre.location), few))
             for item, centre in zip(group, found, strict=True)
@@ -106,7 +108,7 @@ def _drafts_of_length(group: Sequence[Series], threshold: float) -> list[Draft]:
     lows, highs = np.array([(centre.low, centre.high) for centre in found], dtype=np.float64).T
     effects = np.clip(biweight_locations(rows, cut=EFFICIENT_CUT), lows, highs)
     outlying, second = _outlying(rows, locations, edge), _Second.of(rows, locations)
-    is_within = second.lies_within(edge)
+    is_within = second.lies_within(edge, alpha)
     drafts = [
         Draft(
             replace(
@@ -167,9 +169,9 @@ class _Second:
         factor = np.sqrt((1 + correlation) / (1 - correlation))
         return cls(locations + pulled.mean(axis=1), error, factor, rows.shape[1] - 1)
 
-    def lies_within(self, edge: float) -> NDArray[np.bool_]:
+    def lies_within(self, edge: float, alpha: float) -> NDArray[np.bool_]:
         """An interval that is narrow by luck is seldom narrow by both accounts, and `same` must not be said by luck."""
-        half = student_quantile(1 - INTERVAL_ALPHA / 2, self.freedom) * self.error * self.factor
+        half = student_quantile(1 - alpha / 2, self.freedom) * self.error * self.factor
         is_within: NDArray[np.bool_] = (self.middle - half > -edge) & (self.middle + half < edge)
         return is_within
 

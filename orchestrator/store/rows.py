@@ -30,6 +30,11 @@ class RunRecord:
         """Whether it measured cells once a block: no calibration, and no two sides held against each other."""
         return not (self.plan.get("measure") or {}).get("arms")
 
+    @property
+    def duel(self) -> Mapping[str, Any] | None:
+        """What it held against each other, where that is what it was for."""
+        return self.fleet.get("duel")
+
 
 @dataclass(frozen=True)
 class SessionRecord:

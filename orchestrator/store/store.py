@@ -122,7 +122,8 @@ class Store:
 
     def last_resumable(self) -> RunRecord:
         """The newest run that has work left; failing that, the newest that was measured here."""
-        here = [record for record in self.runs() if record.status in ("running", "interrupted", "finished")]
+        own = [record for record in self.runs() if record.duel is None]
+        here = [record for record in own if record.status in ("running", "interrupted", "finished")]
         unfinished = [record for record in here if record.status != "finished"]
         if not here:
             raise RunNotFound(f"no run to go on with in {self.folder}", remedy="start one with `devbench run`")

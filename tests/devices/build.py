@@ -44,6 +44,18 @@ def build(program: str) -> Path:
     return binary
 
 
+_MARK = b"BM_BUILD 1.00000 ----------------"
+
+
+def build_variant(binary: Path, target: Path, *, slowdown: float = 1.0, name: str = "") -> Path:
+    """The stand-in as another build: so many times slower, and by its name another file."""
+    content, mark = binary.read_bytes(), f"BM_BUILD {slowdown:.5f} {name:->16.16}".encode()
+    assert content.count(_MARK) == 1 and len(mark) == len(_MARK)
+    target.write_bytes(content.replace(_MARK, mark))
+    target.chmod(0o755)
+    return target
+
+
 def _compile(binary: Path, sources: list[Path]) -> None:
     if importlib.util.find_spec("ziglang") is None:
         raise CannotBuild("ziglang is not installed, and it builds the virtual phone's init: pip install ziglang")
