@@ -180,10 +180,11 @@ class Conductor:
         """Why the libraries of a cell's delegate cannot be loaded here; None when they can, as far as files tell."""
         return self._arranger.delegate_trouble(label)
 
-    def look(self) -> tuple[Sequence[Mapping[str, Any]], str | None]:
-        """Telemetry of half a second, and which limit the device breaks now."""
+    def look(self) -> tuple[Sequence[Mapping[str, Any]], Mapping[str, Any], str | None]:
+        """Telemetry of half a second, how the device is now, and which limit it breaks."""
         samples = self._stage.sample(_LOOK_S, Deadline.after(_COMMAND_S)).samples
-        return samples, self.platform.breach(self._limits, self.platform.state(samples, self._ask, self.facts))
+        state = self.platform.state(samples, self._ask, self.facts)
+        return samples, state, self.platform.breach(self._limits, state)
 
     def conduct(
         self,

@@ -137,7 +137,7 @@ def _runner_facts(conductor: Conductor, name: str) -> Mapping[str, Any]:
 def _health(device: Device, conductor: Conductor) -> list[Finding]:
     """How the device is at this moment: heat, battery, other programs."""
     findings = []
-    samples, broken = conductor.look()
+    samples, _, broken = conductor.look()
     if broken:
         findings.append(Finding("limit", Severity.WARN, broken, "let the device cool down, or charge it"))
     busy = telemetry.busy_cpus(samples)

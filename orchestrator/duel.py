@@ -270,13 +270,17 @@ def hold(
     return result_of(store, record, results)
 
 
+def looks_alpha(record: RunRecord) -> float:
+    """How often a verdict at one look of a duel may err, so that all of them together err in one case of twenty."""
+    return 1 - look_level(plan_from_json(record.plan).measure)
+
+
 def result_of(store: Store, record: RunRecord, devices: Sequence[DeviceResult] = ()) -> DuelResult:
     """What the trials of a duel say, whenever they were made."""
     assert record.duel is not None
     trials = store.trials(record.id)
-    measure = plan_from_json(record.plan).measure
     ran = [trial for trial in trials if trial.slot.arm]
-    rows = pair_rows(list(reduced(ran)), threshold=record.duel["threshold"], alpha=1 - look_level(measure))
+    rows = pair_rows(list(reduced(ran)), threshold=record.duel["threshold"], alpha=looks_alpha(record))
     decided = {row.cell.id for row in rows if row.metric == "p50" and min(row.n_base, row.n_new) >= BLOCKS_MIN}
     cells = [Cell(**content["seats"][PAIR_ARMS[1]]["cell"]) for content in record.duel["contests"]]
     missing = {cell.id: _why(cell, record, trials, devices) for cell in cells if cell.id not in decided}

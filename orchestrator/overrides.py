@@ -89,6 +89,17 @@ def _measure_overrides(said: Overrides) -> dict[str, Any]:
     return measure
 
 
+def blocks_said(text: str) -> tuple[int, int]:
+    """What --blocks says."""
+    blocks: tuple[int, int] = _option("--blocks", text, parse_blocks)
+    return blocks
+
+
+def budget_said(text: str) -> float:
+    """What --budget says, in seconds."""
+    return float(_option("--budget", text, duration_s))
+
+
 def _thread_word(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise ValueError(f'"{text}" is no thread count: write --threads 1,2,4')

@@ -50,14 +50,15 @@ def compare(
     """Is NEW slower than BASE? A verdict for each cell with effect, interval and p; exit 1 if any is slower."""
     let_readers_leave()
     from orchestrator.analysis.compare import compare as compared
-    from orchestrator.analysis.comparison import FAILING
+    from orchestrator.analysis.comparison import ALPHA, FAILING
     from orchestrator.analysis.sides import checked_ignored
 
     margin = share(threshold, "--threshold")
     noise = None if session_noise is None else share(session_noise, "--session-noise")
     ignored = checked_ignored(ignore or [])
     matching, arms = _matching(base, new, (base_arm, new_arm), ignored, store)
-    rows = compared(matching, is_one_run=new is None, noises=_noises(store, noise), threshold=margin)
+    alpha = _alpha(base, store) if new is None else ALPHA
+    rows = compared(matching, is_one_run=new is None, noises=_noises(store, noise), threshold=margin, alpha=alpha)
     if as_json:
         head = {"base": base, "new": new or base, "base_arm": arms[0], "new_arm": arms[1]}
         settings = {"threshold_percent": 100 * margin, "ignored": list(ignored)}
@@ -109,6 +110,18 @@ def read_reduced(reference: str, store: str) -> list[Reduced]:
         return list(reduced(opened.trials(opened.find_run(reference).id)))
 
 
+def _alpha(reference: str, store: str) -> float:
+    """How often a verdict may err: less where the run was looked at several times before it stopped."""
+    from orchestrator.analysis.comparison import ALPHA
+    from orchestrator.duel import looks_alpha
+
+    if _is_file(reference):
+        return ALPHA
+    with opened_store(store, create=False) as opened:
+        record = opened.find_run(reference)
+        return looks_alpha(record) if record.duel is not None else ALPHA
+
+
 def _is_file(reference: str) -> bool:
     """What exists as a file, or is written as one: a run is never called so."""
     return Path(reference).is_file() or reference.endswith((".jsonl", ".json")) or "/" in reference
@@ -141,7 +154,7 @@ def history(
     margin = share(threshold, "--threshold")
     trials = _all_runs(store) if file is None else read_reduced(file, store)
     wanted = [trial for trial in trials if not device or trial.cell.device in device]
-    found = histories(wanted, metric=_metric(metric), threshold=margin)
+    found = histories(wanted, metric=metric_named(metric), threshold=margin)
     if as_json:
         content = {"source": file or store, "metric": metric, "threshold_percent": 100 * margin}
         print_json("devbench.history", content | {"cells": [item.as_json() for item in found]})
@@ -153,14 +166,16 @@ def history(
 
 
 def _all_runs(place: str) -> list[Reduced]:
-    """The trials of every run, the oldest run first."""
+    """The trials of every run, the oldest first; calibrations and duels are no nights."""
     from orchestrator.analysis.reduction import reduced
 
     with opened_store(place, create=False) as opened:
-        return [trial for run in reversed(opened.runs()) for trial in reduced(opened.trials(run.id))]
+        ordinary = [run for run in reversed(opened.runs()) if run.is_ordinary]
+        return [trial for run in ordinary for trial in reduced(opened.trials(run.id))]
 
 
-def _metric(text: str) -> Metric:
+def metric_named(text: str) -> Metric:
+    """The metric of that name; what is none is refused."""
     from orchestrator.analysis.estimate import METRICS
     from orchestrator.errors import UsageError
     from orchestrator.settings import suggestion

@@ -165,12 +165,12 @@ def conduct(
     for note in prepared.notes:
         _say(note)
     stop = threading.Event()
-    with _stopping(stop), _observer(quiet) as observer:
+    with stopping(stop), observing(quiet) as observer:
         print(f"run {prepared.record.id} in {store.folder}", file=sys.stderr)
         results = measure(prepared, store, observer, stop, resumed=resumed)
     record = store.find_run(prepared.record.id)
     summary = None
-    with _closed_output_forgiven():
+    with closed_output_forgiven():
         if prepared.plan.measure.arms:
             keep_and_show_noise(store, record, as_json=as_json)
         elif not prepared.plan.collect.latency:
@@ -185,7 +185,7 @@ def conduct(
 
 
 @contextmanager
-def _stopping(stop: threading.Event) -> Iterator[None]:
+def stopping(stop: threading.Event) -> Iterator[None]:
     """Ctrl-C, SIGTERM and a closed terminal end the trial under way cleanly; a second one ends at once."""
 
     def ask(_signal: int, _frame: object) -> None:
@@ -207,7 +207,7 @@ def _stopping(stop: threading.Event) -> Iterator[None]:
 
 
 @contextmanager
-def _observer(quiet: bool) -> Iterator[Observer]:
+def observing(quiet: bool) -> Iterator[Observer]:
     from orchestrator.reports.progress import LiveProgress, PlainProgress, SilentProgress
     from orchestrator.reports.terminal import console_for
 
@@ -221,7 +221,7 @@ def _observer(quiet: bool) -> Iterator[Observer]:
 
 
 @contextmanager
-def _closed_output_forgiven() -> Iterator[None]:
+def closed_output_forgiven() -> Iterator[None]:
     """A reader that left, or a terminal that was closed, does not change what the run has to say by its exit code."""
     try:
         yield

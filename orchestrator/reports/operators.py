@@ -84,16 +84,19 @@ def _distortion_text(found: CellOps) -> str:
     return f"profiling costs: {ratio:.2f}x, the median inference {medians} without{elsewhere}"
 
 
-def show_ops_comparison(console: Console, comparisons: Sequence[OpsComparison]) -> None:
-    """Cell by cell, where the time went."""
+def show_ops_comparison(
+    console: Console, comparisons: Sequence[OpsComparison], names: tuple[str, str] | None = None
+) -> None:
+    """Cell by cell, where the time went. The two sides are called by their runs, where they have no other names."""
     for found in comparisons:
         cell = found.new.cell
         console.print()
         console.print(Text.assemble((cell.model, "bold"), f" · {cell.setting} · {cell.device}"))
         delta_us = found.new_us - found.base_us
         share = f" ({100 * delta_us / found.base_us:+.1f} %)" if found.base_us else ""
-        sums = f"{latency_text(found.base_us)} in {found.base.passed.run}, {latency_text(found.new_us)} in "
-        console.print(f"  {sums}{found.new.passed.run}: {_signed(delta_us)}{share}, one profile each")
+        base, new = names or (found.base.passed.run, found.new.passed.run)
+        sums = f"{latency_text(found.base_us)} in {base}, {latency_text(found.new_us)} in {new}"
+        console.print(f"  {sums}: {_signed(delta_us)}{share}, one profile each")
         console.print(_changes("type", found.types, _TYPES))
         console.print(_changes("operator", found.ops, _CHANGES))
         if len(found.ops) > _CHANGES:

@@ -43,6 +43,10 @@ def _cell_text(cell: Cell) -> str:
     return f"{cell.model} ({cell.setting})"
 
 
+def _trial_text(trial: Trial) -> str:
+    return _cell_text(trial.cell) + (f" {trial.slot.arm}" if trial.slot.arm else "")
+
+
 def _profile_text(passed: ProfilePass) -> str:
     if passed.outcome != Outcome.MEASURED or passed.profile is None:
         return f"{passed.outcome}: {passed.reason}"
@@ -108,9 +112,9 @@ class PlainProgress:
         if trial.outcome == Outcome.MEASURED:
             latency = latency_text(statistics.median(trial.samples_us)) if trial.samples_us else "summary only"
             so_far = self._medians.text(trial.cell)
-            self._line(f"{place} {_cell_text(trial.cell)}: {latency} (so far {so_far}){left}")
+            self._line(f"{place} {_trial_text(trial)}: {latency} (so far {so_far}){left}")
         else:
-            self._line(f"{place} {_cell_text(trial.cell)}: {trial.outcome}: {trial.reason}{left}")
+            self._line(f"{place} {_trial_text(trial)}: {trial.outcome}: {trial.reason}{left}")
 
     def profiled(self, passed: ProfilePass) -> None:
         self._line(f"{passed.cell.device}: profile of {_cell_text(passed.cell)}: {_profile_text(passed)}")

@@ -84,10 +84,14 @@ class Workplace:
         return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-@pytest.fixture
-def workplace(tmp_path: Path) -> Workplace:
-    folder = tmp_path / "work"
+def a_workplace(around: Path) -> Workplace:
+    folder = around / "work"
     folder.mkdir()
     env = {key: value for key, value in os.environ.items() if not key.startswith("DEVBENCH_")}
-    env |= {"XDG_CACHE_HOME": str(tmp_path / "cache"), "DEVBENCH_LOCKS": str(tmp_path / "locks"), "COLUMNS": "200"}
+    env |= {"XDG_CACHE_HOME": str(around / "cache"), "DEVBENCH_LOCKS": str(around / "locks"), "COLUMNS": "200"}
     return Workplace(folder, env)
+
+
+@pytest.fixture
+def workplace(tmp_path: Path) -> Workplace:
+    return a_workplace(tmp_path)
