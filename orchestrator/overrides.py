@@ -97,7 +97,12 @@ def blocks_said(text: str) -> tuple[int, int]:
 
 def budget_said(text: str) -> float:
     """What --budget says, in seconds."""
-    return float(_option("--budget", text, duration_s))
+    return duration_said(text, "--budget")
+
+
+def duration_said(text: str, option: str) -> float:
+    """What an option says that is a time, in seconds."""
+    return float(_option(option, text, duration_s))
 
 
 def _thread_word(text: str) -> int:

@@ -12,7 +12,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from orchestrator.cli import binaries, compare, devices, measure, planning, profiles, reproduction, results
+from orchestrator.cli import binaries, bisection, compare, devices, measure, planning, profiles, reproduction, results
 from orchestrator.errors import DevbenchError, HostError, Interrupted, error_text
 
 _BUG = 70
@@ -38,6 +38,7 @@ app.command()(results.show)
 app.command()(compare.compare)
 app.command()(compare.history)
 app.command()(reproduction.reproduce)
+app.command()(bisection.bisect)
 app.command(name="export")(results.export_trials)
 app.command(name="import")(results.import_trials)
 app.add_typer(devices.agent_app, name="agent")

@@ -44,6 +44,13 @@ DeviceOption = Annotated[list[str] | None, typer.Option("--device", help="Only t
 TagOption = Annotated[list[str] | None, typer.Option("--tag", help="Only devices with this tag; may be repeated.")]
 
 
+WhereOption = Annotated[str | None, typer.Option("--device", help="Where; the device of the cell if unsaid.")]
+WhereFleetOption = Annotated[Path | None, typer.Option("--fleet", help="Take the device from here.")]
+DuelBlocksOption = Annotated[str, typer.Option("--blocks", help="MIN:MAX; looked at after 8, 12, 18, 27 and 40.")]
+ThresholdOption = Annotated[str, typer.Option("--threshold", help="Changes below this do not matter.")]
+MetricOption = Annotated[str, typer.Option("--metric", help="What decides: p50, mean or p95.")]
+
+
 def print_json(schema: str, content: dict[str, Any]) -> None:
     """One object; in plain ASCII where the output cannot take every letter."""
     document = {"schema": schema, "version": 1, **content}
