@@ -261,7 +261,9 @@ class _DeviceWork:
 
     def _work_through(self) -> str:
         """Everything there is to do; gives the reason for ending."""
-        course = Course(self._cells, self._measure, self._shared.prepared.record.seed, self._tally, self)
+        prepared = self._shared.prepared
+        pinned = prepared.pinned_among(self._cells)
+        course = Course(self._cells, self._measure, prepared.record.seed, self._tally, self, pinned)
         ending = course.run()
         self._shared.store.set_stops(self._run_id, course.stops())
         return ending

@@ -51,7 +51,16 @@ def conducted(measure: Measure) -> Measure:
 class Course:
     """All that is to be done with some cells; `tally` knows what was done before."""
 
-    def __init__(self, cells: Sequence[Cell], measure: Measure, seed: int, tally: Tally, worker: Worker) -> None:
+    def __init__(
+        self,
+        cells: Sequence[Cell],
+        measure: Measure,
+        seed: int,
+        tally: Tally,
+        worker: Worker,
+        pinned: Sequence[Cell] = (),
+    ) -> None:
+        """`pinned` are those that every block has; see `Schedule`."""
         self._cells = cells
         self._measure = measure
         self._seed = seed
@@ -60,7 +69,7 @@ class Course:
         budget_s = measure.budget_s or math.inf
         self._budget = Deadline.after(budget_s - tally.used_s)
         ration = Ration(lambda block: budget_s - tally.used_before_s(block), tally.half_width_before, tally.block_s)
-        self._schedule = Schedule(cells, measure, seed, ration if measure.budget_s else None)
+        self._schedule = Schedule(cells, measure, seed, ration if measure.budget_s else None, pinned)
         self._is_cut = False
 
     def run(self) -> str:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import errno
-import fcntl
 import hashlib
-import json
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from orchestrator.errors import DeviceBusy, HostError
+from orchestrator.held_file import Held, held
 
 _SHARED_FOLDERS = ("/run/lock", "/tmp")
 
@@ -47,22 +46,11 @@ def device_lock(identity: str, *, device: str, run: str) -> Iterator[None]:
             f"cannot make a lock in {folder}: {error.strerror}",
             remedy="set DEVBENCH_LOCKS to a folder that is writable",
         ) from error
-    with os.fdopen(descriptor, "r+", encoding="utf-8") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-                raise
-            raise _busy(device, lock.read()) from error
-        lock.seek(0)
-        lock.truncate()
-        lock.write(json.dumps({"pid": os.getpid(), "run": run, "device": device}))
-        lock.flush()
-        try:
+    try:
+        with held(descriptor, run=run, device=device):
             yield
-        finally:
-            lock.seek(0)
-            lock.truncate()
+    except Held as error:
+        raise _busy(device, error.holder) from error
 
 
 def _open(path: Path) -> int:
@@ -73,10 +61,8 @@ def _open(path: Path) -> int:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
 
 
-def _busy(device: str, holder: str) -> DeviceBusy:
-    try:
-        told = json.loads(holder)
-        who = f"run {told['run']} (process {told['pid']}) measures it"
-    except (ValueError, KeyError, TypeError):
-        who = "another run measures it"
+def _busy(device: str, holder: Mapping[str, Any]) -> DeviceBusy:
+    who = "another run measures it"
+    if "run" in holder and "pid" in holder:
+        who = f"run {holder['run']} (process {holder['pid']}) measures it"
     return DeviceBusy(f"{device} is busy: {who}", remedy="wait for that run to end, or stop it")

@@ -15,10 +15,9 @@ from orchestrator.analysis.sides import HASH_FIELDS
 from orchestrator.campaign import measure as measured
 from orchestrator.content_hash import sha256
 from orchestrator.contest import Contest, Duel, Pair, Seat, Side
-from orchestrator.delegates import Delegate
-from orchestrator.errors import Interrupted, RunNotFound, StoreError, UsageError
+from orchestrator.errors import Interrupted, RunNotFound, UsageError
 from orchestrator.fleet import Device
-from orchestrator.model import Model
+from orchestrator.kept_sides import side_of as side_of
 from orchestrator.observing import DeviceResult, Observer
 from orchestrator.plan import Collect, Measure, Plan, plan_from_json
 from orchestrator.prepare import (
@@ -26,7 +25,6 @@ from orchestrator.prepare import (
     Prepared,
     device_from_json,
     kept_blob,
-    kept_delegate,
     kept_inventory,
     new_record,
 )
@@ -47,71 +45,6 @@ class DuelResult:
     rows: tuple[Comparison, ...]
     missing: Mapping[str, str]
     devices: tuple[DeviceResult, ...]
-
-
-# Sides
-
-
-def side_of(store: Store, run_id: str, cell: Cell) -> Side:
-    """The cell as a stored run measured it; what the store has lost of its bytes is named."""
-    record = store.find_run(run_id)
-    kept = _kept_files(record)
-    built = store.runner_hashes(record.id, cell.device).get(cell.runner)
-    if not built:
-        raise StoreError(
-            f"run {record.id} never got {cell.runner} ready on {cell.device}, so that its bytes are not known",
-            remedy="choose another run: `devbench runs` lists them",
-        )
-    model = next((item for item in kept["models"] if item[1] == cell.model_sha256), None)
-    if model is None:
-        raise StoreError(f"run {record.id} has no model {cell.model_sha256[:12]}", remedy="choose another run")
-    plan = plan_from_json(record.plan)
-    return Side(
-        cell=cell,
-        model=Model(model[0], kept_blob(store, model[1]), model[1]),
-        runner_files={role: kept_blob(store, digest) for role, digest in built.items()},
-        plan=plan,
-        delegate=_delegate(store, kept, cell),
-        load_model=_load_model(store, kept, cell),
-        inputs=kept_blob(store, kept["inputs"]) if kept["inputs"] else None,
-        run=record.id,
-        name=record.id,
-        runner_facts=_runner_facts(store, record, cell),
-    )
-
-
-def _kept_files(record: RunRecord) -> Mapping[str, Any]:
-    if record.duel is not None:
-        against = " and ".join(str(side["name"]) for side in record.duel["contests"][0]["seats"].values())
-        raise UsageError(f"run {record.id} is itself a duel, of {against}", remedy="name one of those instead")
-    kept: Mapping[str, Any] | None = record.fleet.get("files")
-    if kept is None:
-        raise UsageError(
-            f"run {record.id} was imported: its trials are here, but not the bytes that made them",
-            remedy="`devbench bundle RUN` where it was measured brings them along",
-        )
-    return kept
-
-
-def _delegate(store: Store, kept: Mapping[str, Any], cell: Cell) -> Delegate | None:
-    for content in kept.get("delegates") or ():
-        if Delegate.from_json(content).label == cell.delegate:
-            return kept_delegate(store, content)
-    return None
-
-
-def _load_model(store: Store, kept: Mapping[str, Any], cell: Cell) -> tuple[str, Model] | None:
-    for load, (name, digest) in kept["load_models"].items():
-        if cell.load == f"model:{name}@{digest[:8]}":
-            return load, Model(name, kept_blob(store, digest), digest)
-    return None
-
-
-def _runner_facts(store: Store, record: RunRecord, cell: Cell) -> Mapping[str, Any]:
-    for session in store.sessions(record.id):
-        if session.device == cell.device and session.facts.get("runners"):
-            return dict(session.facts["runners"].get(cell.runner) or {})
-    return {}
 
 
 def duel_measure(plan: Plan, *, blocks: tuple[int, int] = BLOCKS, budget_s: float | None = None) -> Measure:
@@ -137,9 +70,9 @@ def prepare_duel(
     """A run that holds each pair's candidate against its baseline. `origin` is kept with it and says what it is for;
     its `resume`, where it has one, is the command that goes on with it (`{run}` is the run)."""
     contests = [(pair.device, pair.sides, pair.metric) for pair in pairs]
-    seated = [Contest(_seats(device, sides), metric) for device, sides, metric in contests]
+    seated = [Contest(seats_of(device, sides), metric) for device, sides, metric in contests]
     every = [side for _, sides, _ in contests for side in sides.values()]
-    plan = _plan(every, replace(measure, arms=PAIR_ARMS, seed=seed), profile=profile)
+    plan = duel_plan(every, replace(measure, arms=PAIR_ARMS, seed=seed), profile=profile)
     return prepared_contests(
         store, [pair.device for pair in pairs], Duel(tuple(seated), threshold), every, plan, origin
     )
@@ -163,13 +96,18 @@ def prepared_contests(
     return Prepared(record, plan, unique, inventory, duel=duel)
 
 
-def _seats(device: Device, sides: Mapping[str, Side]) -> dict[str, Seat]:
+def seats_of(device: Device, sides: Mapping[str, Side]) -> dict[str, Seat]:
     """The sides on this device; they may differ in their bytes only."""
     seats = {
         arm: Seat(replace(side.cell, device=device.name), side.runner_files, side.run, side.name)
         for arm, side in sides.items()
     }
     first = next(iter(seats.values())).cell
+    if not all(seat.files for seat in seats.values()) and len({seat.cell.runner_sha256 for seat in seats.values()}) > 1:
+        raise UsageError(
+            f"{first.runner} is installed on {device.name} itself, so that two builds of it cannot run there in turns",
+            remedy="only models can be held against each other with it",
+        )
     for seat in seats.values():
         for field in (item.name for item in fields(Cell) if item.name not in HASH_FIELDS):
             if getattr(seat.cell, field) != getattr(first, field):
@@ -180,7 +118,7 @@ def _seats(device: Device, sides: Mapping[str, Side]) -> dict[str, Seat]:
     return seats
 
 
-def _plan(sides: Sequence[Side], measure: Measure, *, profile: bool) -> Plan:
+def duel_plan(sides: Sequence[Side], measure: Measure, *, profile: bool) -> Plan:
     """Conditions and inputs are those of the candidates, which must agree on them."""
     if not sides:
         raise UsageError("there is nothing to hold against each other", remedy="name at least one pair")
@@ -262,12 +200,20 @@ def hold(
 ) -> DuelResult:
     """Measure until every answer is clear, or the budget is spent. Interrupted where `stop` was set meanwhile: what was
     measured is kept, and the error says how to go on."""
+    record, results = conducted(prepared, store, observer, stop, resumed=resumed)
+    return result_of(store, record, results)
+
+
+def conducted(
+    prepared: Prepared, store: Store, observer: Observer, stop: threading.Event, *, resumed: bool
+) -> tuple[RunRecord, list[DeviceResult]]:
+    """The run done, as it is stored now, and how each device ended."""
     results = measured(prepared, store, observer, stop, resumed=resumed)
     record = store.find_run(prepared.record.id)
-    assert record.duel is not None and prepared.duel is not None
+    assert record.duel is not None
     if any(isinstance(result.error, Interrupted) for result in results):
         raise Interrupted("interrupted; what was measured is kept", remedy=f"`{record.duel['resume']}` goes on")
-    return result_of(store, record, results)
+    return record, results
 
 
 def looks_alpha(record: RunRecord) -> float:

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator import registry
+from orchestrator.analysis.ends import END_ARMS
 from orchestrator.conductor import Conductor, runner_trouble
 from orchestrator.content_hash import sha256
 from orchestrator.contest import Contest, Seat
-from orchestrator.duel_tally import DuelTally
-from orchestrator.errors import during
+from orchestrator.duel_tally import DuelTally, EndsTally
+from orchestrator.errors import DeviceUnfit, during
 from orchestrator.fleet import Device
 from orchestrator.plan import Measure
 from orchestrator.prepare import Prepared, runner_files
@@ -51,7 +52,10 @@ class Lineup:
         duel = self._prepared.duel
         if duel is None:
             return Tally(measure)
-        return DuelTally(measure, duel.threshold, {contest.cell.id: contest.metric for contest in duel.contests})
+        metrics = {contest.cell.id: contest.metric for contest in duel.contests}
+        if duel.arms == END_ARMS:
+            return EndsTally(measure, metrics)
+        return DuelTally(measure, metrics, duel.threshold)
 
     @property
     def runners(self) -> dict[str, dict[str, Any]]:
@@ -67,6 +71,7 @@ class Lineup:
             for seat in self._seats.values():
                 if seat.build not in self._builds:
                     self._builds[seat.build] = self._ready(conductor, seat.cell.runner, seat.files)
+                self._refuse_another(seat)
             return tuple(dict.fromkeys(contest.cell for contest in self._contests.values()))
         for name in self._prepared.runner_names(self._device):
             self._builds[name] = self._ready(conductor, name, None)
@@ -89,6 +94,16 @@ class Lineup:
             if error is None:
                 return _Build(name, files, facts)
             raise runner_trouble(self._device, error)
+
+    def _refuse_another(self, seat: Seat) -> None:
+        """A runner that is installed on the device, and not brought, must still be the one that was measured."""
+        found = self._builds[seat.build].facts.get("runner_sha256")
+        if not seat.files and found and found != seat.cell.runner_sha256:
+            raise DeviceUnfit(
+                f"{seat.cell.runner} on {self._device.name} is {found[:12]}, and {seat.name} was measured with "
+                f"{(seat.cell.runner_sha256 or 'an unknown one')[:12]}",
+                remedy="install that build there again",
+            )
 
     def cells_of(self, cell: Cell) -> Iterator[tuple[Cell, Mapping[str, Any]]]:
         """Who takes the slots of a scheduled cell, with what the runner of each said of itself."""

@@ -10,6 +10,8 @@ from orchestrator.analysis.calibration import ANY_FAMILY, SessionNoises, cell_fa
 from orchestrator.analysis.comparison import THRESHOLD
 from orchestrator.analysis.noise import FalseAlarms, Noise, default_noise, false_alarms, noises
 from orchestrator.analysis.power import blocks_needed, smallest_change
+from orchestrator.analysis.relative_noise import relative_noises
+from orchestrator.pinned import is_reference
 from orchestrator.store import RunRecord, Store
 from orchestrator.trial import Cell
 
@@ -54,7 +56,8 @@ def keep_noise(store: Store, record: RunRecord, made_at: str) -> Calibration:
     """Work out the noise of a calibration run and keep it, in place of what the run said before."""
     trials = store.trials(record.id)
     found = noises(trials)
-    store.keep_noise(record.id, made_at, found)
+    relative = relative_noises(trials, lambda cell: is_reference(record.fleet, cell))
+    store.keep_noise(record.id, made_at, [*found, *relative])
     measure = record.plan["measure"]
     blocks = -(-measure["blocks_min"] // measure["sessions"])
     return Calibration(record.id, blocks, tuple(found), tuple(false_alarms(trials, threshold=THRESHOLD)))

@@ -11,6 +11,7 @@ from typing import Any
 from orchestrator.delegate_tables import check_delegate
 from orchestrator.errors import UsageError
 from orchestrator.load import parse_load
+from orchestrator.pinned import Reference
 from orchestrator.plan import (
     Collect,
     Plan,
@@ -41,6 +42,7 @@ class Overrides:
     profile: bool = False
     trace: bool = False
     only_profile: bool = False
+    reference: bool | None = None
 
 
 def apply_overrides(plan: Plan, said: Overrides, folder: Path) -> Plan:
@@ -54,6 +56,11 @@ def apply_overrides(plan: Plan, said: Overrides, folder: Path) -> Plan:
             trace=plan.collect.trace or said.trace,
             latency=plan.collect.latency and not said.only_profile,
         ),
+        reference=plan.reference
+        if said.reference is None
+        else (plan.reference or Reference())
+        if said.reference
+        else None,
     )
 
 
@@ -97,7 +104,12 @@ def blocks_said(text: str) -> tuple[int, int]:
 
 def budget_said(text: str) -> float:
     """What --budget says, in seconds."""
-    return float(_option("--budget", text, duration_s))
+    return duration_said(text, "--budget")
+
+
+def duration_said(text: str, option: str) -> float:
+    """What an option says that is a time, in seconds."""
+    return float(_option(option, text, duration_s))
 
 
 def _thread_word(text: str) -> int:

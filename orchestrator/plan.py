@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from orchestrator.delegate_tables import check_delegate, read_delegates, read_required_share
 from orchestrator.delegates import BUILT_IN, Delegate, parts_of, with_cache
 from orchestrator.load import parse_load
+from orchestrator.pinned import Reference, read_reference
 from orchestrator.settings import Table, duration_s, read_toml
 
 T = TypeVar("T")
@@ -105,6 +106,9 @@ class Plan:
     folder: Path = Path()
     """Where relative model paths start."""
     own_delegates: tuple[Delegate, ...] = ()
+    reference: Reference | None = None
+    has_no_reference: bool = False
+    """The plan says `reference = false`, so that a night measures none either."""
 
     @property
     def delegates(self) -> Mapping[str, Delegate]:
@@ -120,7 +124,11 @@ class Plan:
         return {
             part: {item.name: getattr(getattr(self, part), item.name) for item in fields(getattr(self, part))}
             for part in ("sweep", "measure", "conditions", "collect")
-        } | {"folder": str(self.folder), "delegates": [delegate.as_json() for delegate in self.own_delegates]}
+        } | {
+            "folder": str(self.folder),
+            "delegates": [delegate.as_json() for delegate in self.own_delegates],
+            "reference": self.reference.as_json() if self.reference else None,
+        }
 
 
 def plan_from_json(content: Mapping[str, Any]) -> Plan:
@@ -132,6 +140,7 @@ def plan_from_json(content: Mapping[str, Any]) -> Plan:
         collect=_part(Collect, content["collect"]),
         folder=Path(content["folder"]),
         own_delegates=tuple(Delegate.from_json(item) for item in content.get("delegates") or ()),
+        reference=Reference(**content["reference"]) if content.get("reference") else None,
     )
 
 
@@ -149,13 +158,17 @@ def read_plan(path: Path) -> Plan:
     sweep, measure = root.table("sweep"), root.table("measure")
     conditions, collect = root.table("conditions"), root.table("collect")
     own_delegates = read_delegates(root)
+    known = (*BUILT_IN, *(delegate.name for delegate in own_delegates))
+    reference, has_none = read_reference(root, check_runner, partial(check_delegate, known=known), THREADS_MAX)
     plan = Plan(
-        sweep=_read_sweep(sweep, (*BUILT_IN, *(delegate.name for delegate in own_delegates))),
+        sweep=_read_sweep(sweep, known),
         measure=_read_measure(measure),
         conditions=_read_conditions(conditions),
         collect=_read_collect(collect),
         folder=path.parent,
         own_delegates=own_delegates,
+        reference=reference,
+        has_no_reference=has_none,
     )
     for table in (sweep, measure, conditions, collect, root):
         table.finish()

@@ -23,6 +23,7 @@ from orchestrator.grid import Grid, expand, load_label
 from orchestrator.load import parse_load
 from orchestrator.model import Model
 from orchestrator.model_files import find_models
+from orchestrator.pinned import Pinned, described, is_reference
 from orchestrator.plan import Plan, plan_from_json
 from orchestrator.runners.base import inputs_refused
 from orchestrator.settings import suggestion
@@ -40,15 +41,26 @@ class Inventory:
     inputs: Path | None
     delegates: tuple[Delegate, ...] = ()
     """What the plan sweeps over, its files on the host found and hashed."""
+    pinned: Pinned | None = None
 
     def files(self) -> Files:
         """What a conductor needs of it."""
+        models, delegates = self.all_models, self.all_delegates
         return Files(
-            models={model.sha256: model.path for model in self.models},
+            models={model.sha256: model.path for model in models},
             load_models={load_label(load, self.load_models): model.path for load, model in self.load_models.items()},
             inputs=self.inputs,
-            delegates={delegate.label: delegate for delegate in self.delegates},
+            delegates={delegate.label: delegate for delegate in delegates},
         )
+
+    @property
+    def all_models(self) -> tuple[Model, ...]:
+        """Those of the sweep, and that of the reference."""
+        return (*self.models, *((self.pinned.model,) if self.pinned else ()))
+
+    @property
+    def all_delegates(self) -> tuple[Delegate, ...]:
+        return (*((self.pinned.delegate,) if self.pinned else ()), *self.delegates)
 
 
 @dataclass(frozen=True)
@@ -72,20 +84,40 @@ class Prepared:
         """The cells of a device, given its cores (None: not known) and the hashes of its runners."""
         if device.name in self.stored_cells:
             return Grid(device, self.stored_cells[device.name])
-        return expand(
+        swept = expand(
             self.plan,
             device,
             models=self.inventory.models,
             load_models=self.inventory.load_models,
             cores=cores,
-            runners=runners,
+            runners={name: runners[name] for name in self._swept_runners(device)},
             has_loads=platform_of(device).has_loads,
             delegates=[delegate.label for delegate in self.inventory.delegates],
         )
+        pinned = self._reference(device, runners)
+        return replace(swept, cells=tuple(dict.fromkeys((*swept.cells, *((pinned,) if pinned else ())))))
 
     def runner_names(self, device: Device) -> tuple[str, ...]:
-        """What runs on the device: what the plan says, or the device, or its platform."""
+        """What runs on the device: what the plan says, or the device, or its platform; and the reference's."""
+        swept, pinned = self._swept_runners(device), self.inventory.pinned
+        return tuple(dict.fromkeys((*swept, *((pinned.runner,) if pinned and pinned.runner else ()))))
+
+    def _swept_runners(self, device: Device) -> tuple[str, ...]:
         return self.plan.sweep.runners or (device.runner or platform_of(device).default_runner,)
+
+    def _reference(self, device: Device, runners: Mapping[str, str | None]) -> Cell | None:
+        pinned = self.inventory.pinned
+        name = (pinned and pinned.runner) or self._swept_runners(device)[0]
+        return pinned.cell(device.name, name, runners.get(name)) if pinned else None
+
+    def references(self) -> dict[str, Cell]:
+        """The reference of each device, if the run has one; its runner's hash is not known yet."""
+        found = {device.name: self._reference(device, {}) for device in self.devices}
+        return {name: cell for name, cell in found.items() if cell}
+
+    def pinned_among(self, cells: Sequence[Cell]) -> list[Cell]:
+        """Which of the cells are the run's reference."""
+        return [cell for cell in cells if is_reference(self.record.fleet, cell)]
 
 
 def as_calibration(plan: Plan, *, sessions: int, blocks: int | None) -> Plan:
@@ -108,8 +140,12 @@ def prepare(plan: Plan, devices: Sequence[Device]) -> Prepared:
         load_models=_load_models(plan),
         inputs=_inputs(plan),
         delegates=tuple(_found_delegate(plan, word) for word in dict.fromkeys(plan.sweep.delegates)),
+        pinned=_pinned(plan),
     )
     prepared = Prepared(new_record(plan, devices), plan, tuple(devices), inventory, notes=notes)
+    if references := prepared.references():
+        record = replace(prepared.record, fleet={**prepared.record.fleet, "reference": described(references)})
+        prepared = replace(prepared, record=record)
     for device in devices:
         platform_of(device)
         for name in prepared.runner_names(device):
@@ -193,6 +229,24 @@ def _found_delegate(plan: Plan, word: str) -> Delegate:
     )
 
 
+def _pinned(plan: Plan) -> Pinned | None:
+    """The plan's reference, its files found."""
+    said = plan.reference
+    if said is None:
+        return None
+    if plan.measure.sustain_s:
+        raise UsageError("a sustained run has no blocks, and so no reference", remedy="leave the reference out")
+    (model, *more), _ = find_models([said.model or str(bundled_models()[0])], plan.folder)
+    if more:
+        raise UsageError(f"the reference is one model, and {said.model} names {1 + len(more)}", remedy="name one file")
+    if plan.measure.inputs is not None:
+        raise UsageError(
+            "[measure] inputs are for the models of the sweep, and the reference would get them too",
+            remedy="leave the inputs or the reference out",
+        )
+    return Pinned(model, _found_delegate(plan, said.delegate or plan.sweep.delegates[0]), said.runner, said.threads)
+
+
 def _load_models(plan: Plan) -> dict[str, Model]:
     found: dict[str, Model] = {}
     for load in plan.sweep.loads or ():
@@ -253,8 +307,8 @@ def keep_files(store: Store, prepared: Prepared) -> Prepared:
     inventory = prepared.inventory
     if "files" in prepared.record.fleet:  # a duel is made of what is kept
         return prepared
-    paths = [model.path for model in (*inventory.models, *inventory.load_models.values())]
-    libraries = [Path(file) for delegate in inventory.delegates for file in delegate.host_files]
+    paths = [model.path for model in (*inventory.all_models, *inventory.load_models.values())]
+    libraries = [Path(file) for delegate in inventory.all_delegates for file in delegate.host_files]
     for path in [*paths, *libraries, *([inventory.inputs] if inventory.inputs else [])]:
         store.keep_blob(path)
     kept = {
@@ -262,9 +316,16 @@ def keep_files(store: Store, prepared: Prepared) -> Prepared:
         "load_models": {load: [model.name, model.sha256] for load, model in inventory.load_models.items()},
         "inputs": sha256(inventory.inputs) if inventory.inputs else None,
         "delegates": [delegate.as_json() for delegate in inventory.delegates],
+        "reference": inventory.pinned.as_json() if inventory.pinned else None,
     }
     record = replace(prepared.record, fleet={**prepared.record.fleet, "files": kept})
     return replace(prepared, record=record, inventory=kept_inventory(store, kept))
+
+
+def _kept_pinned(store: Store, kept: Mapping[str, Any]) -> Pinned:
+    name, digest = kept["model"]
+    model, delegate = Model(name, kept_blob(store, digest), digest), kept_delegate(store, kept["delegate"])
+    return Pinned(model, delegate, kept["runner"], kept["threads"])
 
 
 def kept_inventory(store: Store, kept: Mapping[str, Any]) -> Inventory:
@@ -275,6 +336,7 @@ def kept_inventory(store: Store, kept: Mapping[str, Any]) -> Inventory:
         },
         inputs=kept_blob(store, kept["inputs"]) if kept["inputs"] else None,
         delegates=tuple(kept_delegate(store, item) for item in kept.get("delegates") or ()),
+        pinned=_kept_pinned(store, kept["reference"]) if kept.get("reference") else None,
     )
 
 
@@ -298,8 +360,9 @@ def prepare_resume(store: Store, reference: str) -> Prepared:
     """The run as it was stored, with the very bytes it began with."""
     record = store.last_resumable() if reference == "last" else store.find_run(reference)
     if not record.is_from_here:
-        remedy = "only a run that was started here can be resumed"
-        raise UsageError(f"run {record.id} was measured elsewhere", remedy=remedy)
+        raise UsageError(
+            f"run {record.id} was measured elsewhere", remedy="only a run that was started here can be resumed"
+        )
     if record.duel is not None:
         raise UsageError(
             f"run {record.id} holds two sides against each other", remedy=f"go on with `{record.duel['resume']}`"

@@ -7,7 +7,6 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
 from typing import Any
 
 from orchestrator import registry, telemetry
@@ -15,14 +14,13 @@ from orchestrator.analysis.comparison import Change, Comparison, percent
 from orchestrator.analysis.estimate import Metric, trial_latency_us
 from orchestrator.analysis.operators import OpsComparison, cell_ops, compare_ops
 from orchestrator.cell_words import cell_meant, same_setting
-from orchestrator.conductor import Conductor, Files
+from orchestrator.conductor import Conductor
 from orchestrator.contest import Side
-from orchestrator.device_lock import device_lock
 from orchestrator.duel import DuelResult, side_of
 from orchestrator.errors import RunNotFound, UsageError
 from orchestrator.fleet import Device
-from orchestrator.plan import Conditions
 from orchestrator.prepare import device_from_json
+from orchestrator.seeing import seen
 from orchestrator.store import RunRecord, Store
 from orchestrator.store.annals import Annals
 from orchestrator.then_and_now import Difference, Moment, differences, moment_of, moment_of_trials
@@ -84,18 +82,18 @@ class Case:
 
 def find_case(store: Store, run: str, cell_text: str, *, device: str | None, baseline: str | None) -> Case:
     """The cell of a run, and what it is held against: as named, as the gate did, or the newest run before it."""
-    record = store.find_run(run)
-    if record.duel is not None:
-        raise UsageError(f"run {record.id} is itself a duel", remedy="name the run that it was made for")
-    cell = _cell(store, record, cell_text, device)
+    record, cell = measured_cell(store, run, cell_text, device)
     against = _baseline(store, record, cell, baseline)
     (base_cell,) = same_setting(store.cells(against.id), cell)[:1]
     effect = _effect_then(store, (against, base_cell), (record, cell))
     return Case(record, against, side_of(store, record.id, cell), side_of(store, against.id, base_cell), effect)
 
 
-def _cell(store: Store, record: RunRecord, text: str, device: str | None) -> Cell:
-    """One that was measured; on the device that is asked for, where the run had it."""
+def measured_cell(store: Store, run: str, text: str, device: str | None) -> tuple[RunRecord, Cell]:
+    """A run and a cell that it measured; on the device that is asked for, where the run had it."""
+    record = store.find_run(run)
+    if record.duel is not None:
+        raise UsageError(f"run {record.id} is itself a duel", remedy="name the run that it was made for")
     cells = store.cells(record.id)
     of_device = [cell for cell in cells if cell.device == device]
     cell = cell_meant(of_device or cells, text, f"run {record.id}")
@@ -103,7 +101,7 @@ def _cell(store: Store, record: RunRecord, text: str, device: str | None) -> Cel
     if not any(trial.outcome is Outcome.MEASURED for trial in trials):
         why = next((trial.reason for trial in reversed(trials) if trial.reason), "no trial was made")
         raise UsageError(f"run {record.id} never measured {cell}: {why}", remedy="choose a cell that it measured")
-    return cell
+    return record, cell
 
 
 def _baseline(store: Store, record: RunRecord, cell: Cell, reference: str | None) -> RunRecord:
@@ -169,19 +167,8 @@ def refuse_unprofiled(case: Case) -> None:
 
 def device_changes(store: Store, case: Case, device: Device) -> list[Difference]:
     """What differs about the device now against the suspect run; it is reached and looked at, and left as it is."""
-    lock = partial(device_lock, device=device.name, run="reproduce")
-    with lock(registry.transport(device.transport).identity(device)):
-        conductor = Conductor(
-            device,
-            measure=case.suspect.plan.measure,
-            conditions=Conditions(canary="off"),
-            files=Files(models={}, load_models={}),
-            lock=lock,
-        )
-        try:
-            return differences(_then(store, case), _now(conductor, case))
-        finally:
-            conductor.close()
+    with seen(device) as conductor:
+        return differences(_then(store, case), _now(conductor, case))
 
 
 def _then(store: Store, case: Case) -> Moment:

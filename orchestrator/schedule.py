@@ -68,10 +68,20 @@ class Schedule:
     that is how a run is resumed.
     """
 
-    def __init__(self, cells: Sequence[Cell], measure: Measure, seed: int, ration: Ration | None = None) -> None:
+    def __init__(
+        self,
+        cells: Sequence[Cell],
+        measure: Measure,
+        seed: int,
+        ration: Ration | None = None,
+        pinned: Sequence[Cell] = (),
+    ) -> None:
+        """`pinned` cells stop for no reason of their own: they accompany the others to the last block."""
         self._measure = measure
         self._seed = seed
-        self._cells = list(cells)
+        others = [cell for cell in cells if cell not in pinned]
+        self._cells = others or list(cells)
+        self._pinned = [cell for cell in cells if cell in pinned] if others else []
         self._ration = ration
         self._stopped: dict[tuple[str, ...], Stop] = {}
 
@@ -104,6 +114,10 @@ class Schedule:
         for contrast in self._unaffordable(block, refined):
             self._stopped[contrast] = Stop.BUDGET
         live = [cell for contrast, arms in groups.items() if contrast not in self._stopped for cell in arms]
+        for cell in self._pinned:
+            is_short = measured(cell, block) < self._measure.blocks_min and block < block_limit(self._measure)
+            if (live or is_short) and not is_given_up(cell, block):
+                live.append(cell)
         return block_slots(live, block=block, seed=self._seed, arms=self._measure.arms)
 
     def stop_of(self, cell: Cell) -> Stop | None:

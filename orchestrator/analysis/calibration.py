@@ -11,6 +11,10 @@ from orchestrator.trial import Cell
 SESSION_SD_UNKNOWN = 0.03
 """What is assumed where a device was never calibrated; nights on one phone were seen to differ by that much."""
 ANY_FAMILY = "any"
+OVER_REFERENCE = ", over the reference"
+"""Ends the name of a family whose spread is that of its ratio to the pinned reference of the same blocks."""
+NOISE_LEFT = 0.5
+"""The share of the noise between sessions that the reference is taken to leave where nobody measured it."""
 
 
 def cell_family(cell: Cell) -> str:
@@ -51,3 +55,13 @@ class SessionNoises:
                 if noise.family == family:
                     return noise.sd_log, source
         return SESSION_SD_UNKNOWN, "assumed"
+
+    def left_log(self, cell: Cell) -> tuple[float, str]:
+        """The same for the cell over the pinned reference of the same blocks."""
+        if self.override is None:
+            for family, source in ((cell_family(cell), "calibrated"), (ANY_FAMILY, "calibrated for the device")):
+                for noise in self.known:
+                    if noise.device == cell.device and noise.family == f"{family}{OVER_REFERENCE}":
+                        return noise.sd_log, source
+        sd_log, source = self.sd_log(cell)
+        return NOISE_LEFT * sd_log, f"half of what is {source} without a reference"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from orchestrator.analysis.change_points import RUNS_MIN, ChangePoint, change_points
@@ -13,7 +13,22 @@ from orchestrator.analysis.design import slots
 from orchestrator.analysis.estimate import Estimate, Metric, estimates
 from orchestrator.analysis.reduction import Reduced
 from orchestrator.analysis.summary import cell_order
+from orchestrator.pinned import is_stated
 from orchestrator.trial import Cell, Outcome
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """What a run was on a device, as far as anybody knows: its system, the runtime of each runner, what the gate made
+    of it, and what its pinned reference is."""
+
+    system: str | None = None
+    runtimes: Mapping[str, str] = field(default_factory=dict)
+    standing: str | None = None
+    reference: Mapping[str, Any] | None = None
+
+
+NOTHING_KNOWN = Circumstances()
 
 
 @dataclass(frozen=True)
@@ -25,6 +40,21 @@ class Point:
     started_s: float | None
     cell: Cell
     latency_us: Estimate
+    about: Circumstances = NOTHING_KNOWN
+
+    @property
+    def is_reference(self) -> bool:
+        return is_stated(self.about.reference, self.cell)
+
+    @property
+    def build(self) -> dict[str, str | None]:
+        """What may change a level, by name."""
+        return {
+            "model_sha256": self.cell.model_sha256,
+            "runner_sha256": self.cell.runner_sha256,
+            "runtime": self.about.runtimes.get(self.cell.runner),
+            "system": self.about.system,
+        }
 
     def as_json(self) -> dict[str, Any]:
         found = self.latency_us
@@ -36,8 +66,9 @@ class Point:
             "low_us": found.low,
             "high_us": found.high,
             "n": found.n,
-            "model_sha256": self.cell.model_sha256,
-            "runner_sha256": self.cell.runner_sha256,
+            **self.build,
+            "standing": self.about.standing,
+            "reference": self.is_reference,
         }
 
 
@@ -56,6 +87,7 @@ class History:
         fields = self.cell.as_json()
         return {
             **{key: value for key, value in fields.items() if not key.endswith("sha256")},
+            "id": self.cell.id,
             "arm": self.arm,
             "metric": self.metric,
             "points": [point.as_json() for point in self.points],
@@ -76,23 +108,29 @@ class History:
             "ci_low_percent": percent(change.moved.low),
             "ci_high_percent": percent(change.moved.high),
             "p_adjusted": change.p,
-            "model_sha256": after.cell.model_sha256,
-            "runner_sha256": after.cell.runner_sha256,
+            **after.build,
             "changed_fields": changed_fields(before, after),
+            "standing": after.about.standing,
         }
 
 
 def changed_fields(before: Point, after: Point) -> list[str]:
-    """Which hashes changed with the level: the first suspects."""
-    return [
-        field
-        for field in ("model_sha256", "runner_sha256")
-        if getattr(before.cell, field) != getattr(after.cell, field)
-    ]
+    """What changed with the level: the first suspects. What one of them does not know is no change."""
+    was, now = before.build, after.build
+    return [field for field in now if None not in (was[field], now[field]) and was[field] != now[field]]
 
 
-def histories(trials: Iterable[Reduced], *, metric: Metric, threshold: float) -> list[History]:
-    """The history of every cell, whatever its hashes were: builds and models are what changes over time."""
+def histories(
+    trials: Iterable[Reduced],
+    *,
+    metric: Metric,
+    threshold: float,
+    circumstances: Mapping[tuple[str, str], Circumstances] | None = None,
+) -> list[History]:
+    """The history of every cell, whatever its hashes were: builds and models are what changes over time.
+
+    `circumstances` are by run and device.
+    """
     of_cell: dict[tuple[Cell, str | None], list[Reduced]] = {}
     groups: dict[tuple[Cell, str | None], list[Reduced]] = {}
     for trial in trials:
@@ -103,7 +141,7 @@ def histories(trials: Iterable[Reduced], *, metric: Metric, threshold: float) ->
                 group = groups[trial.cell, trial.arm] = of_cell.setdefault((lasting, trial.arm), [])
             group.append(trial)
     keys = sorted(of_cell, key=lambda key: cell_order(*key))
-    points = [_points(of_cell[key], metric) for key in keys]
+    points = [_points(of_cell[key], metric, circumstances or {}) for key in keys]
     logs = [[math.log(point.latency_us.value or 1.0) for point in row] for row in points]
     changes = change_points(logs, threshold=threshold)
     return [
@@ -112,7 +150,9 @@ def histories(trials: Iterable[Reduced], *, metric: Metric, threshold: float) ->
     ]
 
 
-def _points(trials: Sequence[Reduced], metric: Metric) -> list[Point]:
+def _points(
+    trials: Sequence[Reduced], metric: Metric, circumstances: Mapping[tuple[str, str], Circumstances]
+) -> list[Point]:
     """One point a run in time order; where there is one run only, one a session."""
     by_session = len({trial.run for trial in trials}) == 1
     groups: dict[tuple[str, str | None], list[Reduced]] = {}
@@ -122,7 +162,10 @@ def _points(trials: Sequence[Reduced], metric: Metric) -> list[Point]:
         [value for trial in slots(group).values() if (value := trial.latencies_us[metric])] for group in groups.values()
     ]
     points = [
-        Point(run, session, _first_s(group), group[-1].cell, found)
+        Point(
+            *(run, session, _first_s(group), group[-1].cell, found),
+            about=circumstances.get((run, group[-1].cell.device), NOTHING_KNOWN),
+        )
         for ((run, session), group), found in zip(groups.items(), estimates(values), strict=True)
     ]
     if all(point.started_s is not None for point in points):

@@ -23,7 +23,7 @@ DEFAULT_IDLE_SD, DEFAULT_LOADED_SD = 0.01, 0.04
 """Block noise assumed of a device that was never calibrated: alone, and beside a load."""
 DEFAULT_BAD_SHARE = 0.15
 _SD_MIN = 1e-4
-_SESSION_TRIALS_MIN = 3
+SESSION_TRIALS_MIN = 3
 _MEDIAN_OF_DIFFERENCE = 0.954
 """The median distance of two normal values, in standard deviations of one."""
 _MEDIAN_LOSS = 1.57
@@ -109,7 +109,7 @@ class _Twice:
         of_session: dict[tuple[str, str], list[float]] = defaultdict(list)
         for (run, session, _), arms in self.blocks.items():
             of_session[run, session] += [math.log(value) for arm in arms.values() if (value := arm[metric])]
-        return [logs for logs in of_session.values() if len(logs) >= _SESSION_TRIALS_MIN]
+        return [logs for logs in of_session.values() if len(logs) >= SESSION_TRIALS_MIN]
 
 
 def _by_cell(trials: Iterable[Trial]) -> dict[Cell, _Twice]:
@@ -136,14 +136,14 @@ def _noise(device: str, family: str, metric: Metric, members: Sequence[_Twice]) 
         metric=metric,
         block_sd=sd,
         bad_share=float(np.mean(np.abs(ratios) > SCORE_CUT * sd)),
-        session_sd=_session_sd(levels),
+        session_sd=session_spread(levels),
         sessions=max((len(sessions) for sessions in levels), default=0),
         blocks=int(ratios.size),
         trial_s=sum(durations) / len(durations),
     )
 
 
-def _session_sd(levels: Sequence[Sequence[Sequence[float]]]) -> float | None:
+def session_spread(levels: Sequence[Sequence[Sequence[float]]]) -> float | None:
     """The spread of sessions about each other, cells pooled; what trials explain of it is taken off."""
     distances: list[float] = []
     explained: list[float] = []

@@ -14,12 +14,15 @@ import typer
 
 from orchestrator.cli import (
     binaries,
+    bisection,
     bundles,
     compare,
     devices,
+    gate,
     health,
     keeping,
     measure,
+    nightly,
     planning,
     profiles,
     reproduction,
@@ -52,7 +55,10 @@ app.command()(results.show)
 app.command()(timelines.timeline)
 app.command()(compare.compare)
 app.command()(compare.history)
+app.command()(gate.gate)
+app.command()(nightly.nightly)
 app.command()(reproduction.reproduce)
+app.command()(bisection.bisect)
 app.command(name="export")(results.export_trials)
 app.command(name="import")(results.import_trials)
 app.add_typer(keeping.runs_app, name="runs")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from orchestrator.cli.keeping import moment_of
 from orchestrator.cli.options import (
     DEFAULT_STORE,
     JsonOption,
@@ -19,15 +20,19 @@ from orchestrator.cli.options import (
     print_json,
     share,
 )
+from orchestrator.errors import UsageError
+from orchestrator.settings import suggestion
 
 if TYPE_CHECKING:
     from orchestrator.analysis.calibration import SessionNoises
     from orchestrator.analysis.comparison import Comparison
     from orchestrator.analysis.estimate import Metric
+    from orchestrator.analysis.history import Circumstances, History
     from orchestrator.analysis.reduction import Reduced
     from orchestrator.analysis.sides import Matching
 
 _REGRESSION = 1
+_STANDARD_OUTPUT = Path("-")
 
 
 def compare(
@@ -144,6 +149,11 @@ def history(
     metric: Annotated[str, typer.Option(help="p50, mean or p95.")] = "p50",
     threshold: Annotated[str, typer.Option(help="Steps below this are not reported.")] = "3%",
     device: Annotated[list[str] | None, typer.Option("--device", help="Only this device; may be repeated.")] = None,
+    cell: Annotated[
+        str | None, typer.Option("--cell", help="Only cells of this id, or like these words: `mobilenet 2 threads`.")
+    ] = None,
+    since: Annotated[str | None, typer.Option("--since", help="Only runs since then: 90d, 12w or 2026-11-18.")] = None,
+    csv: Annotated[Path | None, typer.Option("--csv", help="Write what a plot needs; - is standard output.")] = None,
     store: StoreOption = DEFAULT_STORE,
     as_json: JsonOption = False,
 ) -> None:
@@ -152,32 +162,62 @@ def history(
     from orchestrator.analysis.history import histories
 
     margin = share(threshold, "--threshold")
-    trials = _all_runs(store, device or []) if file is None else read_reduced(file, store)
-    wanted = [trial for trial in trials if not device or trial.cell.device in device]
-    found = histories(wanted, metric=metric_named(metric), threshold=margin)
+    if file is not None and since is not None:
+        raise UsageError("--since is about runs of the store, and this is a file", remedy="leave one of them out")
+    trials, circumstances = _of_store(store, device, since) if file is None else (read_reduced(file, store), {})
+    wanted = _like(cell, [trial for trial in trials if not device or trial.cell.device in device])
+    found = histories(wanted, metric=metric_named(metric), threshold=margin, circumstances=circumstances)
+    if csv is not None:
+        _write_csv(found, csv)
     if as_json:
         content = {"source": file or store, "metric": metric, "threshold_percent": 100 * margin}
         print_json("devbench.history", content | {"cells": [item.as_json() for item in found]})
-        return
-    from orchestrator.reports.history_table import show_histories
-    from orchestrator.reports.terminal import console_for
+    elif csv != _STANDARD_OUTPUT:
+        from orchestrator.reports.history_table import show_histories
+        from orchestrator.reports.terminal import console_for
 
-    show_histories(console_for(sys.stdout), found)
+        show_histories(console_for(sys.stdout), found)
 
 
-def _all_runs(place: str, devices: list[str]) -> list[Reduced]:
-    """The trials of every run, the oldest first; calibrations and duels are no nights."""
-    from orchestrator.store.latencies import all_latencies
+def _of_store(
+    place: str, devices: list[str] | None, since: str | None
+) -> tuple[list[Reduced], Mapping[tuple[str, str], Circumstances]]:
+    """The trials of ordinary runs, the oldest run first, and what the runs were."""
+    from orchestrator.store.levels import levels
 
+    moment = None if since is None else moment_of(since, "--since")
     with opened_store(place, create=False) as opened:
-        return list(all_latencies(opened, devices))
+        found = levels(opened, devices=devices or (), since=moment)
+    return found.trials, found.circumstances
+
+
+def _like(words: str | None, trials: list[Reduced]) -> list[Reduced]:
+    """The trials of cells that are meant: by the start of an id, or because all words fit."""
+    if words is None:
+        return trials
+    cells = dict.fromkeys(trial.cell for trial in trials)
+    meant = {one for one in cells if one.id.startswith(words)}
+    meant = meant or {one for one in cells if all(word in str(one).lower() for word in words.lower().split())}
+    if not meant:
+        known = list(dict.fromkeys(str(one) for one in cells))
+        raise UsageError(f'no cell is like "{words}"', remedy=suggestion(words, known[:8]) if known else "measure some")
+    return [trial for trial in trials if trial.cell in meant]
+
+
+def _write_csv(found: Sequence[History], place: Path) -> None:
+    from orchestrator.cli.gate import write_file
+    from orchestrator.reports.history_data import history_csv
+
+    text = history_csv(found)
+    if place == _STANDARD_OUTPUT:
+        print(text, end="")
+    else:
+        write_file(place, text)
 
 
 def metric_named(text: str) -> Metric:
     """The metric of that name; what is none is refused."""
     from orchestrator.analysis.estimate import METRICS
-    from orchestrator.errors import UsageError
-    from orchestrator.settings import suggestion
 
     for metric in METRICS:
         if text == metric:

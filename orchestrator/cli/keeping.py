@@ -248,7 +248,7 @@ def prune(
     from orchestrator.reports.runs_table import show_pruning
 
     let_readers_leave()
-    policy = _policy(keep, keep_last)
+    policy = retention_policy(keep, keep_last)
     with opened_store(store, create=False) as opened:
         pruning = plan_pruning(opened, policy, SYSTEM)
         swept = None if dry_run else remove(opened, pruning.decision.going)
@@ -261,7 +261,7 @@ def prune(
         _say_swept(swept)
 
 
-def _policy(keep: str | None, keep_last: int | None) -> Any:
+def retention_policy(keep: str | None, keep_last: int | None) -> Any:
     from orchestrator.retention import Policy, span_s
 
     if keep is None and keep_last is None:

@@ -32,7 +32,9 @@ from orchestrator.cli.options import (
     ModelOption,
     PlanOption,
     QuietOption,
+    ReferenceOption,
     RequireTrustOption,
+    ResumeOption,
     RunnerOption,
     RunTagsOption,
     SeedOption,
@@ -74,12 +76,11 @@ def run(
         str | None, typer.Option("--sustain", help="Run each cell without a rest for this long instead: 10m")
     ] = None,
     seed: SeedOption = None,
+    reference: ReferenceOption = None,
     profile: Annotated[bool, typer.Option("--profile", help="Operator profiles, in a pass of their own.")] = False,
     trace: Annotated[bool, typer.Option("--trace", help="System traces, in a pass of their own.")] = False,
     store: StoreOption = DEFAULT_STORE,
-    resume: Annotated[
-        str | None, typer.Option("--resume", metavar="[RUN]", help="Go on with a run (the last one if none is named).")
-    ] = None,
+    resume: ResumeOption = None,
     run_tag: RunTagsOption = None,
     dry_run: DryRunOption = False,
     require_trust: RequireTrustOption = False,
@@ -103,6 +104,7 @@ def run(
         seed=seed,
         profile=profile,
         trace=trace,
+        reference=reference,
     )
     if resume is not None:
         _refuse_with_resume(said != Overrides() or plan or fleet or device or tag or run_tag or dry_run)
@@ -174,7 +176,7 @@ def conduct(
     from orchestrator.grid import never_measured
 
     for note in prepared.notes:
-        _say(note)
+        say(note)
     say_decaying(store, [device.name for device in prepared.devices])
     stop = threading.Event()
     with stopping(stop), observing(quiet) as observer:
@@ -243,7 +245,7 @@ def closed_output_forgiven() -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
     with suppress(OSError):
         print(text, file=sys.stderr)
 
@@ -253,31 +255,31 @@ def _verdict(record: RunRecord, results: Sequence[DeviceResult], never: Sequence
     errors = [result.error for result in results if result.error]
     for error in errors:
         if not isinstance(error, Interrupted):
-            _say(error_text(error))
+            say(error_text(error))
     if any(isinstance(error, Interrupted) for error in errors):
-        _say(f"interrupted; `devbench run --resume {record.id}` goes on")
+        say(f"interrupted; `devbench run --resume {record.id}` goes on")
         return Interrupted.exit_code
     if errors and not any(result.measured or result.profiled for result in results):
         return errors[0].exit_code
     unprofiled = _say_unprofiled(record, results)
     if not any(result.measured or result.profiled for result in results):
-        _say("nothing was measured; the reasons are above and in `devbench show`")
+        say("nothing was measured; the reasons are above and in `devbench show`")
         return _PARTLY_MEASURED
     incomplete = [cell for result in results for cell in result.incomplete]
     if errors or incomplete:
-        _say(f"{len(incomplete)} cells were not measured as often as asked; see `devbench show`")
+        say(f"{len(incomplete)} cells were not measured as often as asked; see `devbench show`")
         return _PARTLY_MEASURED
     for setting in never:
-        _say(f"asked for, but measured on no device: {setting}")
+        say(f"asked for, but measured on no device: {setting}")
     return _PARTLY_MEASURED if never or unprofiled else 0
 
 
 def _say_unprofiled(record: RunRecord, results: Sequence[DeviceResult]) -> bool:
     """Which profiles are missing, and why; whether any is."""
     if any(result.profiled for result in results):
-        _say(f"operator profiles: `devbench show {record.id} --ops`")
+        say(f"operator profiles: `devbench show {record.id} --ops`")
     missing = [passed for result in results for passed in result.unprofiled]
     for reason in dict.fromkeys(passed.reason for passed in missing):
         count = sum(passed.reason == reason for passed in missing)
-        _say(f"{count} cells have no whole operator profile: {reason}")
+        say(f"{count} cells have no whole operator profile: {reason}")
     return bool(missing)

@@ -41,9 +41,22 @@ SeedOption = Annotated[int | None, typer.Option("--seed", min=0, help="The order
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show cells, order and time; touch no device.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="No progress on standard error.")]
 RequireTrustOption = Annotated[bool, typer.Option("--require-trust", help="Exit with 1 unless every cell is trusted.")]
+ResumeOption = Annotated[
+    str | None, typer.Option("--resume", metavar="[RUN]", help="Go on with a run (the last one if none is named).")
+]
+ReferenceOption = Annotated[
+    bool | None, typer.Option("--reference/--no-reference", help="A pinned reference in every block, for the gate.")
+]
 DeviceOption = Annotated[list[str] | None, typer.Option("--device", help="Only this device; may be repeated.")]
 TagOption = Annotated[list[str] | None, typer.Option("--tag", help="Only devices with this tag; may be repeated.")]
 RunTagsOption = Annotated[list[str] | None, typer.Option("--run-tag", help="Tag the run itself; may be repeated.")]
+
+
+WhereOption = Annotated[str | None, typer.Option("--device", help="Where; the device of the cell if unsaid.")]
+WhereFleetOption = Annotated[Path | None, typer.Option("--fleet", help="Take the device from here.")]
+DuelBlocksOption = Annotated[str, typer.Option("--blocks", help="MIN:MAX; looked at after 8, 12, 18, 27 and 40.")]
+ThresholdOption = Annotated[str, typer.Option("--threshold", help="Changes below this do not matter.")]
+MetricOption = Annotated[str, typer.Option("--metric", help="What decides: p50, mean or p95.")]
 
 
 def print_json(schema: str, content: dict[str, Any]) -> None:
@@ -71,6 +84,18 @@ def share(text: str, option: str) -> float:
         raise UsageError(f"{option}: {problem}", remedy=remedy) from error
 
 
+def seconds(text: str | None, option: str) -> float | None:
+    """90.0 for `90s`; None where nothing was said."""
+    from orchestrator.errors import UsageError
+    from orchestrator.settings import duration_s
+
+    try:
+        return None if text is None else duration_s(text)
+    except ValueError as error:
+        problem, _, remedy = str(error).partition(": ")
+        raise UsageError(f"{option}: {problem}", remedy=remedy) from error
+
+
 def takes_every_letter() -> bool:
     return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
 
@@ -92,6 +117,11 @@ def _read_fleet(path: Path | None) -> Fleet:
 
 def chosen_devices(fleet: Path | None, names: list[str] | None, tags: list[str] | None) -> tuple[Device, ...]:
     return _read_fleet(fleet).select(names or [], tags or [])
+
+
+def read_fleet_devices(fleet: Path | None) -> tuple[Device, ...]:
+    """Every device of the fleet."""
+    return _read_fleet(fleet).select([], [])
 
 
 @contextmanager

@@ -13,10 +13,15 @@ from orchestrator.cli.compare import metric_named
 from orchestrator.cli.measure import closed_output_forgiven, observing, stopping
 from orchestrator.cli.options import (
     DEFAULT_STORE,
+    DuelBlocksOption,
     JsonOption,
+    MetricOption,
     QuietOption,
     SeedOption,
     StoreOption,
+    ThresholdOption,
+    WhereFleetOption,
+    WhereOption,
     chosen_devices,
     opened_store,
     print_json,
@@ -43,17 +48,17 @@ def reproduce(
     cell: Annotated[
         list[str] | None, typer.Argument(help="Its cell: the start of the id, or words that fit only one.")
     ] = None,
-    device: Annotated[str | None, typer.Option("--device", help="Where; the device of the cell if unsaid.")] = None,
+    device: WhereOption = None,
     baseline: Annotated[
         str | None,
         typer.Option("--baseline", metavar="RUN", help="Against what; as the gate did, or the newest run before it."),
     ] = None,
     budget: Annotated[str, typer.Option("--budget", help="Device time at the most.")] = "30m",
-    threshold: Annotated[str, typer.Option("--threshold", help="Changes below this do not matter.")] = "3%",
-    blocks: Annotated[str, typer.Option("--blocks", help="MIN:MAX blocks; looked at 8, 12, 18, 27, 40.")] = "8:40",
-    metric: Annotated[str, typer.Option("--metric", help="p50, mean or p95.")] = "p50",
+    threshold: ThresholdOption = "3%",
+    blocks: DuelBlocksOption = "8:40",
+    metric: MetricOption = "p50",
     profile: Annotated[bool, typer.Option("--profile", help="Say which operators moved, too.")] = False,
-    fleet: Annotated[Path | None, typer.Option("--fleet", help="Take the device from here.")] = None,
+    fleet: WhereFleetOption = None,
     seed: SeedOption = None,
     store: StoreOption = DEFAULT_STORE,
     resume: Annotated[

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from orchestrator.analysis.summary import RunSummary
+from orchestrator.pinned import is_reference
 from orchestrator.store import RunRecord, SessionRecord
 
 
@@ -26,6 +27,7 @@ def run_document(
         "trials": _totals(summary),
         "stopped": dict(stops),
         **summary.as_json(),
+        "references": [cell.cell.id for cell in summary.cells if is_reference(record.fleet, cell.cell)],
     }
 
 

@@ -14,7 +14,7 @@ from orchestrator.reports.run_table import latency_text
 
 if TYPE_CHECKING:
     from orchestrator.analysis.change_points import ChangePoint
-    from orchestrator.analysis.history import History
+    from orchestrator.analysis.history import History, Point
 
 _BARS = "▁▂▃▄▅▆▇█"
 _CURVE_MAX = 60
@@ -30,6 +30,7 @@ def show_histories(console: Console, histories: Sequence[History]) -> None:
 
 def _show(console: Console, item: History) -> None:
     arm = f" · {item.arm}" if item.arm else ""
+    arm += " · pinned reference" if item.points[-1].is_reference else ""
     values = [point.latency_us.value or 0.0 for point in item.points]
     console.print()
     console.print(Text.assemble((str(item.cell), "bold"), f"{arm} · {item.metric} · {len(values)} runs"))
@@ -37,6 +38,9 @@ def _show(console: Console, item: History) -> None:
     console.print(f"  {_curve(values, min(_CURVE_MAX, console.width - 30))}  {span}")
     for change in item.changes:
         console.print(_change_text(item, change))
+    bad = [point.run for point in item.points if point.about.standing == "bad"]
+    if bad:
+        console.print(Text(f"  the gate stands against {', '.join(bad[-3:])}", style="yellow"))
     if item.note:
         console.print(Text(f"  {item.note}", style="dim"))
     elif not item.changes:
@@ -48,14 +52,22 @@ def _change_text(item: History, change: ChangePoint) -> Text:
     moved = change.moved
     low, high = percent(moved.low) or 0.0, percent(moved.high) or 0.0
     word = ("slower", "bold red") if moved.location > 0 else ("faster", "green")
-    what = ", ".join(changed_fields(before, after))
+    what = ", ".join(_changed_text(name, before, after) for name in changed_fields(before, after))
     since = after.run if after.session is None else f"{after.run}, session {after.session}"
     return Text.assemble(
         f"  since {since}: ",
         word,
         f" {percent(moved.location) or 0.0:+.1f} % [{low:+.1f}, {high:+.1f}], p {change.p:.2g}",
-        f"; {what} changed there" if what else "",
+        f"; changed there: {what}" if what else "; nothing that is known of changed there",
     )
+
+
+def _changed_text(name: str, before: Point, after: Point) -> str:
+    """`runner_sha256 1f2e3d4c → 5a6b7c8d`, `system Android 15 … → Android 16 …`."""
+    was, now = (str(point.build[name]) for point in (before, after))
+    if name.endswith("sha256"):
+        was, now = was[:8], now[:8]
+    return f"{name} {was} → {now}"
 
 
 def _curve(values: Sequence[float], width: int) -> str:

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.clock import duration_text
+from orchestrator.pinned import is_reference
 from orchestrator.reports.judgements import show_stops, show_sustained, show_trust, show_variance
 from orchestrator.reports.run_table import WIDE, Row, run_table, startup_text
 
@@ -166,6 +167,9 @@ def _show_header(console: Console, record: RunRecord, sessions: Sequence[Session
         ending = "" if session.ending in (None, "done") else f" The work ended early: {session.ending}."
         if ending:
             console.print(Text(ending.strip(), style="yellow"))
+    pinned = [found.cell for found in summary.cells if is_reference(record.fleet, found.cell)]
+    for setting in dict.fromkeys(f"{cell.model} ({cell.setting})" for cell in pinned):
+        console.print(Text(f"pinned reference, in every block: {setting}", style="dim"))
 
 
 def _sustained_text(summary: RunSummary) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -10,7 +10,6 @@ import sqlalchemy as sa
 from orchestrator.analysis.reduction import Reduced
 from orchestrator.clock import seconds_of
 from orchestrator.store import schema
-from orchestrator.store.ledger import run_kind
 from orchestrator.store.rows import cell_of
 from orchestrator.trial import Cell, Outcome
 
@@ -18,15 +17,16 @@ if TYPE_CHECKING:
     from orchestrator.store.annals import Connections
 
 
-def all_latencies(store: Connections, devices: Sequence[str] = ()) -> Iterator[Reduced]:
-    """Every measured trial of ordinary runs, the oldest first, with its latencies and nothing else that takes its
-    samples to know; of these devices, or of all."""
+def all_latencies(
+    store: Connections, devices: Sequence[str] = (), of_runs: Collection[str] | None = None
+) -> Iterator[Reduced]:
+    """Every measured trial of the latency pass, the oldest run first, with its latencies and nothing else that takes
+    its samples to know; of these devices and runs, or of all."""
     figures, runs, cells = schema.figures.c, schema.runs.c, schema.cells.c
     wanted = sa.select(schema.cells)
     if devices:
         wanted = wanted.where(cells.device.in_(devices))
-    is_night = run_kind().in_(("run", "imported"))
-    oldest_first = sa.select(runs.id).where(is_night).order_by(runs.created_at, runs.id)
+    oldest_first = sa.select(runs.id).order_by(runs.created_at, runs.id)
     of_run = (
         sa.select(schema.figures).where(figures.run_id == sa.bindparam("run")).order_by(figures.block, figures.position)
     )
@@ -38,7 +38,7 @@ def all_latencies(store: Connections, devices: Sequence[str] = ()) -> Iterator[R
                 known[row["id"]] = cell_of(row, "")
             measured_in.setdefault(row["run_id"], set()).add(row["id"])
         for run in connection.execute(oldest_first).scalars().all():
-            if run in measured_in:
+            if run in measured_in and (of_runs is None or run in of_runs):
                 for figure in connection.execute(of_run, {"run": run}):
                     if figure.cell_id in measured_in[run]:
                         yield _reduced(figure, known[figure.cell_id])

@@ -35,14 +35,14 @@ class RunRecord:
         return not (self.plan.get("measure") or {}).get("arms")
 
     @property
-    def is_from_here(self) -> bool:
-        """Whether it was started with this store: neither imported nor unbundled."""
-        return self.status != "imported" and UNBUNDLED not in self.host
-
-    @property
     def duel(self) -> Mapping[str, Any] | None:
         """What it held against each other, where that is what it was for."""
         return self.fleet.get("duel")
+
+    @property
+    def is_from_here(self) -> bool:
+        """Whether it was started with this store: neither imported nor unbundled."""
+        return self.status != "imported" and UNBUNDLED not in self.host
 
 
 @dataclass(frozen=True)

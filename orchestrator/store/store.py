@@ -146,8 +146,9 @@ class Store:
 
     def last_resumable(self) -> RunRecord:
         """The newest run that has work left; failing that, the newest that was measured here."""
+        begun = ("running", "interrupted", "finished")
         own = [record for record in self.runs() if record.duel is None and record.is_from_here]
-        here = [record for record in own if record.status in ("running", "interrupted", "finished")]
+        here = [record for record in own if record.status in begun]
         unfinished = [record for record in here if record.status != "finished"]
         if not here:
             raise RunNotFound(f"no run to go on with in {self.folder}", remedy="start one with `devbench run`")

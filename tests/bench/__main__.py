@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from tests.bench import (
     comparison,
+    gate,
     health,
     load,
     native,
@@ -38,6 +39,7 @@ FIGURES: dict[str, Callable[[], None]] = {
     "traces": comparison.contended_traces,
     "families": comparison.families,
     "compare-speed": comparison.speed,
+    "gate": gate.suspicions,
     "trust": trust.causes_found,
     "looks": trust.coverage_with_looks,
     "power": trust.power_stated_and_reached,

@@ -146,7 +146,7 @@ MESSAGES = {
     "unknown table": (
         "[swep]\n",
         "swep: is not a key here",
-        'did you mean "sweep"? The choices are: collect, conditions, delegate, measure, sweep',
+        'did you mean "sweep"? The choices are: collect, conditions, delegate, measure, reference, sweep',
     ),
     "unknown key": (
         "[measure]\nwarmup = 3\n",
