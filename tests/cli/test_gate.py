@@ -138,7 +138,7 @@ def test_a_slow_build_is_found_confirmed_and_fails_the_night(lab: Lab) -> None:
     assert (slow.status, slow.json["ending"]) == (1, "regression"), slow.stdout
     (bad,) = [cell for cell in slow.json["cells"] if cell["verdict"] == "confirmed"]
     assert bad["runner"] == "benchmark_model" and "runner_sha256" in bad["changed"]
-    assert bad["confirmation"]["ci_low_percent"] < 12 < bad["confirmation"]["ci_high_percent"]
+    assert 9 < bad["confirmation"]["effect_percent"] < 15
     assert slow.json["baseline"] == warm.json["run"]
     assert slow.json["duel"] == begun, "a stage two that was killed is resumed"
     suite = ElementTree.fromstring((lab.place.folder / "slow.xml").read_text()).find("testsuite")
