@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from orchestrator.stage import Report
 
 _LINE_MAX = 4 * 1024 * 1024
+_MASK = re.compile(r"[0-9a-fA-F]+")
 
 
 class LineReader:
@@ -55,7 +57,7 @@ class LineReader:
                 self.report.header = record
             case "C":
                 self.report.started = record
-            case "S":
+            case "S" if type(record.get("t_ns")) is int:
                 self.report.samples.append(record)
             case "L":
                 self.report.loads.append(record)
@@ -81,7 +83,13 @@ class LineReader:
         except (ValueError, RecursionError):
             self.report.unreadable += 1
             return None
-        if not isinstance(record, dict):
+        if not isinstance(record, dict) or not _has_a_mask_or_none(record):
             self.report.unreadable += 1
             return None
         return record
+
+
+def _has_a_mask_or_none(record: Mapping[str, Any]) -> bool:
+    """A damaged line may still be JSON, and say a mask that is none."""
+    mask = record.get("affinity")
+    return mask is None or (isinstance(mask, str) and _MASK.fullmatch(mask) is not None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from orchestrator.bisect_duels import Setting
 from orchestrator.bisect_items import GivenFiles, MadeByCommand, Source, check_of
 from orchestrator.clock import SYSTEM
+from orchestrator.errors import UsageError
 from orchestrator.kept_sides import side_from_json, side_json
 from orchestrator.prepare import device_from_json, device_json
 from orchestrator.store import Store
@@ -57,10 +59,20 @@ def setting_from_json(store: Store, content: Mapping[str, Any], *, budget_s: flo
 def _source_json(source: Source) -> dict[str, Any] | None:
     if not isinstance(source, MadeByCommand):
         return None
-    return {"command": source.command, "produces": source.produces, "timeout_s": source.timeout_s}
+    return {
+        "command": source.command,
+        "produces": source.produces,
+        "timeout_s": source.timeout_s,
+        "folder": str(Path.cwd()),
+    }
 
 
 def _source(content: Mapping[str, Any] | None, role: str, runner: str) -> Source:
     if content is None:
         return GivenFiles()
+    if content["folder"] != str(Path.cwd()):
+        raise UsageError(
+            f"the command was begun with in {content['folder']}, and would make something else here",
+            remedy=f"cd {shlex.quote(content['folder'])}, and go on there",
+        )
     return MadeByCommand(content["command"], content["produces"], content["timeout_s"], check_of(role, runner))

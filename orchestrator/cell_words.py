@@ -39,10 +39,12 @@ def setting_differences(one: Cell, other: Cell) -> list[str]:
 
 
 def _fits(cell: Cell, word: str) -> bool:
-    """A part of the model's name, a whole word of the rest, or FIELD=VALUE."""
+    """A part of the model's name, a whole word of the rest, a number of threads, or FIELD=VALUE."""
     field, mark, value = word.partition("=")
     if mark and field in Cell.__dataclass_fields__:
         return str(getattr(cell, field)) == value
+    if word.isdecimal():
+        return str(cell.threads) == word
     text = f"{cell.setting}, {cell.runner}, affinity {cell.affinity}, {cell.device}"
     return word in cell.model or re.search(rf"(?<![\w:@]){re.escape(word)}(?![\w:@])", text) is not None
 

@@ -43,15 +43,16 @@ class DuelTally(_ContestTally):
 
     def is_tight(self, cell: Cell, block: int) -> bool:
         """Whether the trials before `block` answer the question."""
-        row = self._row(cell, block)
+        row = self.row(cell, block)
         return row is not None and row.verdict is not Change.UNKNOWN
 
     def half_width_before(self, cell: Cell, block: int) -> float | None:
         """How precisely the trials before `block` give the change."""
-        row = self._row(cell, block)
+        row = self.row(cell, block)
         return None if row is None or row.low is None or row.high is None else (row.high - row.low) / 2
 
-    def _row(self, cell: Cell, block: int) -> Comparison | None:
+    def row(self, cell: Cell, block: int) -> Comparison | None:
+        """What the trials before `block` say of the contest."""
         before = self._before(block)
         key = block, len(before)
         if key not in self._rows:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from orchestrator.errors import UsageError
+from orchestrator.errors import StoreError, UsageError
 from orchestrator.timeline import Moments, Timeline, read_moments, trace_events
 from orchestrator.trial import Trial
 from orchestrator.whole_files import written_whole
@@ -23,7 +23,10 @@ def moments_of(trial: Trial, folder: Path) -> Moments:
     place = folder / trial.log if trial.log else None
     if place is None or not place.is_file():
         return Moments()
-    return read_moments(place.read_bytes())
+    try:
+        return read_moments(place.read_bytes())
+    except OSError as error:
+        raise StoreError(f"cannot read {place}: {error.strerror}", remedy="see whose file it is") from error
 
 
 def write_trace(path: Path, timelines: Sequence[Timeline]) -> int:

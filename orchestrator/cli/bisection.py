@@ -207,7 +207,7 @@ def _names(wanted: _Wanted) -> tuple[str, ...]:
             raise UsageError("--produces and --revisions belong to --command", remedy="give --command, too")
         if len(wanted.files) < 2:
             raise UsageError(f"{len(wanted.files)} files to search", remedy="list a good one, others, and a bad one")
-        return wanted.files
+        return tuple(str(Path(name).absolute()) for name in wanted.files)
     if wanted.files or not wanted.revisions or not wanted.produces:
         raise UsageError(
             "--command takes --revisions and --produces, and no files",
@@ -277,13 +277,15 @@ def _resumed(store: Store, path: Path, budget: str | None) -> tuple[BisectLog, S
 
 def _search(store: Store, log: BisectLog, setting: Setting, *, as_json: bool, quiet: bool) -> None:
     from orchestrator.bisect_duels import DuelReferee
-    from orchestrator.bisection import Bisection
+    from orchestrator.bisection import Bisection, Result
 
     print(f"{len(setting.names)} items on {setting.device.name}; log {log.path}", file=sys.stderr)
     ended = Bisection(setting.names, DuelReferee(store, log, setting, _conduct(store, quiet))).run()
     with closed_output_forgiven():
         _show(ended, log, setting, as_json=as_json)
         sys.stdout.flush()
+    if ended.result is Result.UNKNOWN and ended.suspects and ended.change is None:
+        print(f"`devbench bisect --resume {log.path} --budget MORE` goes on", file=sys.stderr)
     sys.exit(_status(ended))
 
 

@@ -26,7 +26,13 @@ _EXECUTED = re.compile(r"Number of nodes executed: (\d{1,9})")
 _TIMINGS = re.compile(r"Timings \(microseconds\): count=(\d{1,18})(?:.* avg=(\S+)| curr=(\d{1,18}))?.*")
 _OPAQUE = re.compile(r"[A-Z]\w*Delegate\w*|DELEGATE")
 """A delegate that shows nothing of its inside is one row, of its kernel's name; operators are in capitals."""
-_DROPPED = "Dropping ProfileBuffer event"
+_HEXAGON = "TfLiteHexagonDelegate"
+_DROPPED = b"Dropping ProfileBuffer event"
+_SAID = {
+    _DROPPED: "the profiler's buffer was too small: it dropped events",
+    b"Initialized OpenCL-based API": "OpenCL makes every inference at least twice while it is profiled",
+}
+"""What a line with these words means for the profile beside it."""
 
 
 def read_profile(stdout: Sequence[bytes], stderr: Sequence[bytes], outputs: Mapping[str, bytes]) -> OpProfile | None:
@@ -38,11 +44,17 @@ def read_profile(stdout: Sequence[bytes], stderr: Sequence[bytes], outputs: Mapp
             profile = _read_tables(stream) or _read_text_proto(stream) or profile
     if profile is None:
         return None
-    notes = profile.notes
-    if any(_DROPPED.encode() in line for stream in (stdout, stderr) for line in stream):
-        notes = (*notes, "the profiler's buffer was too small: it dropped events")
-        profile = replace(profile, problem=profile.problem or notes[-1])
-    return replace(profile, ops=_marked(profile.ops, runtime), notes=notes)
+    notes = [*profile.notes, *(note for words, note in _SAID.items() if _says((stdout, stderr), words))]
+    if _SAID[_DROPPED] in notes:
+        profile = replace(profile, problem=profile.problem or _SAID[_DROPPED])
+    if profile.inner and any(op.type == _HEXAGON for op in profile.ops):
+        profile = replace(profile, inner=())
+        notes.append("what Hexagon says of its own parts is left out: it counts cycles, and calls them milliseconds")
+    return replace(profile, ops=_marked(profile.ops, runtime), notes=tuple(notes))
+
+
+def _says(streams: Iterable[Sequence[bytes]], words: bytes) -> bool:
+    return any(words in line for stream in streams for line in stream)
 
 
 def _marked(ops: Iterable[OpCost], runtime: RuntimeFile | None) -> tuple[OpCost, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from orchestrator.clock import seconds_of
 from orchestrator.op_profile import ProfilePass
-from orchestrator.timeline.counters import counters
+from orchestrator.timeline.counters import Players, counters
 from orchestrator.timeline.events import Counter, Instant, Slice, Timeline, Track
 from orchestrator.timeline.inferences import RECORDED, inference_tracks, operator_tracks
 from orchestrator.timeline.log import Moments
@@ -27,9 +27,10 @@ def timeline_of(
     """What happened when in a trial, whatever became of it. Without `moments` times of inferences are reconstructed;
     `profile` is the cell's operator profile, and `facts` what is known of the device."""
     origin_ns = _origin_ns(trial, moments)
-    sampled = counters(trial.telemetry)
+    players = _players(trial)
+    sampled = counters(trial.telemetry, players)
     loads = list(_load_tracks(trial, origin_ns))
-    process = _process(trial, origin_ns, sampled)
+    process = _process(trial, origin_ns, sampled, players)
     inferences = inference_tracks(trial, moments, origin_ns)
     seen = [*loads, *inferences, *_printed(moments, origin_ns)]
     known = Timeline("", "", [Track("", [process]), *seen], sampled, None, 0)
@@ -58,14 +59,20 @@ def _origin_ns(trial: Trial, moments: Moments) -> int | None:
     return next((moment_ns for value in told if (moment_ns := whole(value)) is not None), None)
 
 
-def _process(trial: Trial, origin_ns: int | None, sampled: list[Counter]) -> Slice:
+def _players(trial: Trial) -> Players:
+    """Where an app infers, the agent's child only drives it, and the app is among the others."""
+    has_app = keyed(trial.evidence.get("observed")).get("process") is not None
+    return Players("driver of the app", "the app and other programs") if has_app else Players()
+
+
+def _process(trial: Trial, origin_ns: int | None, sampled: list[Counter], players: Players) -> Slice:
     """The measured process, or how long the host saw the trial where nobody watched one."""
     closing = dict(keyed(trial.evidence.get("closing")))
     wall_ns = length_ns(closing.get("wall_ns"), 1.0)
     if wall_ns is None:
         wall_ns = length_ns(trial.metrics.get("process_wall_ns"), 1.0)
     if wall_ns is not None:
-        return Slice("measured process", 0, wall_ns, {**closing, "times": RECORDED})
+        return Slice(players.child, 0, wall_ns, {**closing, "times": RECORDED})
     ended_ns = since_ns(closing.get("t_ns"), origin_ns)
     if ended_ns is None:
         ended_ns = max((at_ns for counter in sampled for at_ns, _ in counter.points), default=None)
@@ -131,7 +138,7 @@ def _printed(moments: Moments, origin_ns: int | None) -> Iterator[Track]:
     timed = [(line, at_ns) for line in moments.lines if (at_ns := since_ns(line.t_ns, origin_ns)) is not None]
     if timed:
         instants = [Instant(line.text[:80], at_ns, {"stream": line.stream, "text": line.text}) for line, at_ns in timed]
-        yield Track("what the process printed", (), instants)
+        yield Track("what the process printed, when it arrived", (), instants)
 
 
 def _metadata(trial: Trial, facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -13,10 +14,18 @@ Read = Callable[[int], float | None]
 """What a column says at the sample of this index."""
 
 
-def counters(telemetry: Mapping[str, Any]) -> list[Counter]:
+@dataclass(frozen=True)
+class Players:
+    """What the agent's child and the rest are called in a trial."""
+
+    child: str = "measured process"
+    others: str = "other programs"
+
+
+def counters(telemetry: Mapping[str, Any], players: Players) -> list[Counter]:
     """A counter for everything that was sampled; what a device does not show has none."""
     times = _times(telemetry)
-    found = [*_levels(telemetry, times), *_rates(telemetry, times)]
+    found = [*_levels(telemetry, times, players), *_rates(telemetry, times, players)]
     return [counter for counter in found if counter.points]
 
 
@@ -33,7 +42,7 @@ def _times(telemetry: Mapping[str, Any]) -> list[tuple[int, int]]:
     return kept
 
 
-def _levels(telemetry: Mapping[str, Any], times: Sequence[tuple[int, int]]) -> Iterator[Counter]:
+def _levels(telemetry: Mapping[str, Any], times: Sequence[tuple[int, int]], players: Players) -> Iterator[Counter]:
     def level(name: str, read: Read) -> Counter:
         return Counter(name, [(at_ns, value) for index, at_ns in times if (value := read(index)) is not None])
 
@@ -45,8 +54,8 @@ def _levels(telemetry: Mapping[str, Any], times: Sequence[tuple[int, int]]) -> I
         for key, unit, factor in _BATTERY:
             yield level(f"{battery} {unit}", _battery_reader(telemetry, at, key, factor))
     yield level("memory available MB", _reader(telemetry, "mem_available_kb", None, factor=1e-3))
-    yield level("process memory MB", _child_reader(telemetry, "rss_kb", 1e-3))
-    yield level("process threads", _child_reader(telemetry, "threads", 1.0))
+    yield level(f"memory of the {players.child} MB", _child_reader(telemetry, "rss_kb", 1e-3))
+    yield level(f"threads of the {players.child}", _child_reader(telemetry, "threads", 1.0))
 
 
 _BATTERY = (
@@ -57,7 +66,7 @@ _BATTERY = (
 )
 
 
-def _rates(telemetry: Mapping[str, Any], times: Sequence[tuple[int, int]]) -> Iterator[Counter]:
+def _rates(telemetry: Mapping[str, Any], times: Sequence[tuple[int, int]], players: Players) -> Iterator[Counter]:
     pairs = list(pairwise(times))
 
     def between(name: str, read: Callable[[int, int, float], float | None]) -> Counter:
@@ -69,9 +78,9 @@ def _rates(telemetry: Mapping[str, Any], times: Sequence[tuple[int, int]]) -> It
         yield between(f"cpu{cpu} busy %", _busy_percent(telemetry, at))
     users = _Users(telemetry)
     yield between("CPUs used, all", users.everyone)
-    yield between("CPUs used, measured process", users.child)
+    yield between(f"CPUs used, {players.child}", users.child)
     yield between("CPUs used, load", users.load)
-    yield between("CPUs used, other programs", users.others)
+    yield between(f"CPUs used, {players.others}", users.others)
     yield between("CPUs stolen by the hypervisor", users.stolen)
     for at in range(_width(telemetry, "load_cpu_ns")):
         read = _reader(telemetry, "load_cpu_ns", at, factor=1e-7)

@@ -9,7 +9,7 @@ from itertools import accumulate
 from orchestrator.op_profile import OpCost, OpProfile, ProfilePass
 from orchestrator.timeline.events import Slice, Track
 from orchestrator.timeline.log import Moments
-from orchestrator.timeline.record import length_ns, number, since_ns
+from orchestrator.timeline.record import TIME_NS_MAX, length_ns, number, since_ns
 from orchestrator.trial import Trial
 
 _US = 1000.0
@@ -71,7 +71,7 @@ def _stage(name: str, latencies_us: Sequence[float], starts_ns: Sequence[int], o
     """A stage whose inferences are known one by one."""
     lengths = [length_ns(value, _US) for value in latencies_us]
     lengths_ns = [value for value in lengths if value is not None]
-    if not lengths_ns or len(lengths_ns) != len(lengths) or sum(lengths_ns) > 10 * 86_400 * 10**9:
+    if not lengths_ns or len(lengths_ns) != len(lengths) or sum(lengths_ns) > TIME_NS_MAX:
         return None
     offsets = [since_ns(value, origin_ns) for value in starts_ns]
     known = [value for value in offsets if value is not None]

@@ -1,9 +1,10 @@
-"""`devbench reproduce` as a user types it, on a virtual phone and builds whose speed is known."""
+"""`devbench reproduce` and `bisect` as a user types them, on a virtual phone and builds whose speed is known."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,34 +12,33 @@ import pytest
 
 from orchestrator.duel import side_of
 from orchestrator.errors import RunNotFound, StoreError, UsageError
+from orchestrator.exchange import read_file, write_file
+from orchestrator.fleet import Device
+from orchestrator.plan import read_plan
 from orchestrator.reproduce import device_of, find_case
-from orchestrator.store import open_store
+from orchestrator.store import RunRecord, Store, open_store
 from tests.cli.conftest import Done, Workplace, a_workplace
 from tests.devices.adb_server import AdbServer
 from tests.devices.build import build_variant
+from tests.devices.nights import Nights
 from tests.devices.virtual_phone import FLAGSHIP, PhoneRack, VirtualPhone
 
 
 @dataclass
 class Lab:
-    """A workplace, one phone, and runs of builds whose speed is known."""
+    """A workplace, one phone, and runs of builds whose speed is known, by name."""
 
     workplace: Workplace
-    original: Path
+    nights: Nights
     phone: VirtualPhone
     runs: dict[str, str]
 
-    @property
-    def store(self) -> Path:
-        return self.workplace.folder / "devbench-results"
-
-    def night(self, name: str, slowdown: float) -> None:
-        """A run of a build so many times slower."""
-        built = build_variant(self.original, self.workplace.folder / name, slowdown=slowdown, name=name)
-        assert self.workplace.devbench("binaries", "add", built, "--name", name).status == 0
-        done = self.workplace.devbench("run", "--plan", "plan.toml", "--quiet", "--json")
-        assert done.status == 0, done.stderr
-        self.runs[name] = str(done.json["run"])
+    @contextmanager
+    def store(self) -> Iterator[Store]:
+        """Closed again at once: a database that is open here must not be copied here."""
+        opened = open_store(self.workplace.folder / "devbench-results")
+        yield opened
+        opened.close()
 
     def reproduce(self, *arguments: str) -> Done:
         return self.workplace.devbench("reproduce", *arguments)
@@ -53,16 +53,22 @@ def lab(
     adb_server.connect(one)
     one.set_benchmark(time_scale=0.01, noise=0.02)
     workplace = a_workplace(tmp_path_factory.mktemp("lab"))
-    workplace.env["DEVBENCH_BINARIES"] = str(workplace.folder / "binaries")
-    address = f'serial = "{one.address}"\nadb_server = "127.0.0.1:{adb_server.port}"\n'
-    workplace.write("devices.toml", f'[[device]]\nname = "pixel"\ntransport = "adb"\n{address}')
+    binaries = workplace.folder / "binaries"
+    workplace.env["DEVBENCH_BINARIES"] = str(binaries)
     plan = workplace.quick_plan(blocks="1:1", threads="[1, 2]")
     plan.write_text(plan.read_text().replace("[conditions]", '[conditions]\ncanary = "off"'))
-    made = Lab(workplace, benchmark_model, one, {})
-    for name, slowdown in (("first", 1.0), ("second", 1.1), ("third", 1.1)):
-        made.night(name, slowdown)
-    shutil.rmtree(workplace.folder / "binaries")  # the store has the bytes, and nothing else is asked
-    yield made
+    store = open_store(workplace.folder / "devbench-results")
+    device = Device("pixel", "adb", address={"serial": one.address, "adb_server": f"127.0.0.1:{adb_server.port}"})
+    nights = Nights(store, device, read_plan(plan), binaries, benchmark_model)
+    with pytest.MonkeyPatch.context() as patched:
+        for name in ("DEVBENCH_BINARIES", "DEVBENCH_LOCKS"):
+            patched.setenv(name, workplace.env[name])
+        runs = {name: nights.measure(name, speed) for name, speed in (("first", 1.0), ("second", 1.1), ("third", 1.1))}
+    store.close()
+    shutil.rmtree(binaries)  # the store has the bytes, and nothing else is asked
+    address = f'serial = "{one.address}"\nadb_server = "127.0.0.1:{adb_server.port}"\n'
+    workplace.write("devices.toml", f'[[device]]\nname = "pixel"\ntransport = "adb"\n{address}')
+    yield Lab(workplace, nights, one, runs)
     adb_server.run("disconnect", one.address)
     rack.stop(one)
 
@@ -93,17 +99,16 @@ def test_a_budget_that_is_too_small_leaves_it_unknown(lab: Lab) -> None:
 
 
 def test_a_killed_one_goes_on(lab: Lab) -> None:
-    """No trial is lost or doubled, and `run --resume` says which command goes on."""
+    """No trial is lost or doubled, and `compare` says the same of it."""
     process = lab.workplace.start("reproduce", lab.runs["second"], "1", "thread")
     assert process.stderr is not None
     assert any("block 3" in line for line in iter(process.stderr.readline, ""))
     process.kill()
     process.communicate()
-    with_run = lab.workplace.devbench("run", "--resume", open_store(lab.store).runs()[0].id)
-    assert with_run.status == 2 and "go on with `devbench reproduce --resume" in with_run.stderr
     done = lab.reproduce("--resume", "--json")
     assert done.status == 0, done.stderr
-    trials = open_store(lab.store).trials(done.json["duel"])
+    with lab.store() as store:
+        trials = store.trials(done.json["duel"])
     slots = [(trial.slot.block, trial.slot.arm) for trial in trials]
     assert sorted(slots) == sorted(
         {(block, arm) for block in range(len(slots) // 2) for arm in ("baseline", "candidate")}
@@ -114,23 +119,65 @@ def test_a_killed_one_goes_on(lab: Lab) -> None:
 
 def test_what_cannot_be_reproduced_is_named(lab: Lab, tmp_path: Path) -> None:
     """A word that fits several cells, a first night, a device of another fleet, a run without its bytes."""
-    store = open_store(lab.store)
-    second = lab.runs["second"]
-    with pytest.raises(UsageError, match='"tiny" may mean 2 cells') as ambiguous:
-        find_case(store, second, "tiny", device=None, baseline=None)
-    assert "1 thread" in ambiguous.value.remedy and "2 threads" in ambiguous.value.remedy
-    with pytest.raises(RunNotFound, match="no run before"):
-        find_case(store, lab.runs["first"], "threads=1", device=None, baseline=None)
-    case = find_case(store, second, "threads=1", device=None, baseline=None)
-    with pytest.raises(UsageError, match="was not measured on other"):
-        device_of(case.run, "other", case.suspect.cell, None)
-    broken = shutil.copytree(lab.store, tmp_path / "broken")
+    second, folder = lab.runs["second"], lab.workplace.folder
+    exported, elsewhere = tmp_path / "trials.jsonl", tmp_path / "elsewhere"
+    broken = shutil.copytree(folder / "devbench-results", tmp_path / "broken")
+    with lab.store() as store:
+        with pytest.raises(UsageError, match='"tiny" may mean 2 cells') as ambiguous:
+            find_case(store, second, "tiny", device=None, baseline=None)
+        assert "1 thread" in ambiguous.value.remedy and "2 threads" in ambiguous.value.remedy
+        with pytest.raises(RunNotFound, match="no run before"):
+            find_case(store, lab.runs["first"], "threads=1", device=None, baseline=None)
+        case = find_case(store, second, "threads=1", device=None, baseline=None)
+        with pytest.raises(UsageError, match="was not measured on other"):
+            device_of(case.run, "other", case.suspect.cell, None)
+        write_file(exported, store.trials(second))
     shutil.rmtree(broken / "blobs" / str(case.base.cell.runner_sha256))
     with pytest.raises(StoreError, match="has lost the file"):
         find_case(open_store(broken), second, "threads=1", device=None, baseline=None)
-    exported = tmp_path / "trials.jsonl"
-    assert lab.workplace.devbench("export", second, "-o", exported).status == 0
-    elsewhere = tmp_path / "elsewhere"
-    assert lab.workplace.devbench("import", exported, "--store", elsewhere).status == 0
+    imported = open_store(elsewhere)
+    imported.take_in(list(read_file(exported)), "2026-01-01T00:00:00.000Z")
     with pytest.raises(UsageError, match="was imported: its trials are here, but not the bytes"):
-        side_of(open_store(elsewhere), second, case.suspect.cell)
+        side_of(imported, second, case.suspect.cell)
+
+
+def test_the_first_slow_one_of_sixteen_builds_is_found_after_a_kill(lab: Lab) -> None:
+    """Killed in the middle of a step it goes on from its log: the right build, and no decision made twice."""
+    folder = lab.workplace.folder
+    names = [f"v{index:02d}" for index in range(16)]
+    for index, name in enumerate(names):
+        build_variant(lab.nights.original, folder / name, slowdown=1.1 if index >= 11 else 1.0, name=name)
+    what = ("--run", lab.runs["second"], "--cell", "threads=2", "--blocks", "6:6", "--log", "log.jsonl")
+    process = lab.workplace.start("bisect", "--binaries", *names, *what)
+    assert process.stderr is not None
+    assert any("v07 (candidate) against v15 (bad)" in line for line in iter(process.stderr.readline, ""))
+    assert any("block 2" in line for line in iter(process.stderr.readline, ""))
+    process.kill()
+    process.communicate()
+    for name in ("v00", "v07", "v15"):
+        (folder / name).unlink()  # what was begun with is in the store
+    done = lab.workplace.devbench("bisect", "--resume", "log.jsonl", "--json", "--quiet")
+    assert done.status == 0, done.stderr
+    assert Path(done.json["first_bad"]).name == "v11" and Path(done.json["last_good"]).name == "v10"
+    assert done.json["change"]["low"] < 10 < done.json["change"]["high"]
+    assert done.json["sure"] > 0.9
+    runs = [step["run"] for step in done.json["steps"]]
+    with lab.store() as store:
+        assert len(set(runs)) == len(runs) == len([run for run in store.runs() if _is_of_bisect(run)])
+    assert "first bad: v11 (item 12 of 16), +" in lab.workplace.devbench("bisect", "--resume", "log.jsonl").stdout
+
+
+def _is_of_bisect(record: RunRecord) -> bool:
+    return record.duel is not None and record.duel["origin"]["command"] == "bisect"
+
+
+def test_ends_that_are_as_fast_end_a_search(lab: Lab) -> None:
+    """Exit 1. The items are made by a command here, and what to run is said by a plan."""
+    for name in ("one", "two"):
+        build_variant(lab.nights.original, lab.workplace.folder / f"{name}.bin", name=name)
+    made = ("--command", "cp {}.bin made", "--produces", "made", "--revisions", "one,two")
+    done = lab.workplace.devbench(
+        "bisect", "--binaries", *made, "--plan", "plan.toml", "--threads", "1", "--blocks", "6:12"
+    )
+    assert done.status == 1, done.stderr
+    assert done.stdout.startswith("no difference: the last is not slower than the first")

@@ -98,7 +98,9 @@ class TestChunks:
 
 
 class TestDamage:
-    @pytest.mark.parametrize("line", [b"", b"?", b"Q {}", b"S {", b"S [1]", b"S", b"linker: warning", b"\xff\xfe"])
+    @pytest.mark.parametrize(
+        "line", [b"", b"?", b"Q {}", b"S {", b"S [1]", b"S", b'S {"u_ns":1}', b"linker: warning", b"\xff\xfe"]
+    )
     def test_a_line_that_is_no_record_is_counted(self, line: bytes) -> None:
         """The trial is then incomplete; nothing is raised."""
         report = read(line + b"\n")
@@ -110,6 +112,11 @@ class TestDamage:
         """Who reads samples may rely on their time."""
         report = read(f'{letter} {{"t_ns":\n'.encode())
         assert report.samples + report.loads + report.warnings == []
+
+    def test_a_mask_that_is_none_is_damage(self) -> None:
+        """Who compares masks may rely on their digits."""
+        report = read(b'C {"t_ns":1,"affinity":"\xff"}\nX {"t_ns":1,"lines":1,"affinity":"3z"}\n')
+        assert (report.started, report.closing, report.unreadable) == ({}, {}, 2)
 
     def test_a_damaged_closing_record_is_none(self) -> None:
         """Half a closing record closes nothing."""

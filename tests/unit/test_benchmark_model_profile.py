@@ -152,13 +152,25 @@ class TestOtherBuilds:
         assert [(op.name, op.time_us, op.calls) for op in profile.ops] == [("[a, b]:7", 5000.0, 2.0)]
 
     def test_what_a_delegate_says_of_its_inside_is_not_added(self) -> None:
-        """TensorFlow 2.10 to 2.12, and Hexagon, whose milliseconds are cycles."""
+        """TensorFlow 2.10 to 2.12. Hexagon's milliseconds are cycles there, so that they are no times at all."""
         row = "\tTfLiteXNNPackDelegate\t2.000\t2.000\t100%\t100%\t0.000\t1\t[out]:9\n\nNumber of nodes executed: 1\n"
         inner = HEAD.partition("Runs:")[2].lstrip()
         inner += "\tAdd (ND)\t1.500\t1.500\t100%\t100%\t0.000\t1\tDelegate/Add (ND):0\n\n"
         profile = read_text(f"{HEAD}{row}Delegate internal:\n{inner}Number of nodes executed: 1\n")
         assert profile is not None and profile.problem is None
         assert (profile.time_us, [op.type for op in profile.inner]) == (2000.0, ["Add (ND)"])
+        row = row.replace("XNNPack", "Hexagon")
+        hexagon = read_text(f"{HEAD}{row}Delegate internal:\n{inner}Number of nodes executed: 1\n")
+        assert hexagon is not None and hexagon.problem is None
+        assert (hexagon.time_us, hexagon.inner) == (2000.0, ())
+        assert "it counts cycles" in hexagon.notes[0]
+
+    def test_a_gpu_that_works_twice_is_told(self) -> None:
+        """OpenCL's profile is of more work than an inference; the line is Android's, from the reference."""
+        stdout = ALL["prof_stdout_xnn_true"].stdout
+        profile = read_profile(stdout, [b"INFO: Initialized OpenCL-based API."], {})
+        assert profile is not None and profile.problem is None
+        assert profile.notes == ("OpenCL makes every inference at least twice while it is profiled",)
 
     def test_subgraphs_are_kept_apart(self) -> None:
         """Their nodes have the same numbers."""

@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from orchestrator import evidence, evidence_conditions, evidence_delegates, evidence_words
+from orchestrator.agent_lines import LineReader
 from orchestrator.delegates import BUILT_IN, Delegate
 from orchestrator.evidence import judge
 from orchestrator.evidence_terms import Asked
@@ -21,6 +24,7 @@ from orchestrator.runners.base import Reading
 from orchestrator.runners.benchmark_model_output import read_output
 from orchestrator.runners.litert_runner import LITERT_RUNNER
 from orchestrator.stage import Report
+from orchestrator.telemetry import columns
 from tests.unit.test_benchmark_model_output import ALL, RECORDINGS
 from tests.unit.test_evidence import RECORDINGS as OF_THE_AGENT
 from tests.unit.test_evidence import recorded
@@ -144,6 +148,22 @@ def test_a_recording_trips_the_rule(rule: str) -> None:
     """As it was recorded."""
     found = {finding.rule for finding in judge(*TRIPPED[rule]())[2]}
     assert rule in found
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from(sorted(OF_THE_AGENT.glob("*.txt"))), st.data())
+def test_a_damaged_stream_is_judged_too(path: Path, data: st.DataObject) -> None:
+    """Whatever is left of it: never an exception."""
+    content = bytearray(path.read_bytes()[:20_000])
+    for place in data.draw(st.lists(st.integers(0, len(content) - 1), max_size=8)):
+        content[place] = data.draw(st.integers(0, 255) | st.sampled_from(b'0123456789"[,'))
+    reader = LineReader()
+    reader.feed(bytes(content[: data.draw(st.integers(0, len(content)))]))
+    report = reader.finish()
+    cell = make_cell(threads=2, load="cpu:1@100")
+    asked = asked_for(cell=cell, affinity_mask="3", holds=(GOVERNOR,))
+    columns(report)
+    judge(asked, report, LITERT_RUNNER.read(report.stdout, report.stderr))
 
 
 def stated_rules() -> Iterator[str]:

@@ -195,7 +195,7 @@ class TestTracks:
         assert counter(events, "waiting for a CPU % (PSI)") == [(0, 1), (100, 0), (200, 50)]
         assert counter(events, "cpu-thermal (zone 0) °C")[0] == (0, 41)
         assert counter(events, "cpu-thermal (zone 1) °C")[0] == (0, -274)
-        assert counter(events, "process threads") == [(300, 3)]
+        assert counter(events, "threads of the measured process") == [(300, 3)]
 
     def test_what_a_device_does_not_show_has_no_counter(self, tmp_path: Path) -> None:
         """Absent is not zero; the recording is of a machine without clocks, sensors and battery."""
@@ -226,7 +226,7 @@ class TestTracks:
     def test_what_was_printed_stands_at_its_time(self, tmp_path: Path) -> None:
         """Lines of the process but for its samples; bytes that are no text do no harm."""
         events = events_of(timeline_of(told_trial(), moments=read_moments(runner_log())), folder=tmp_path)
-        (line,) = tracks(events)["what the process printed"]
+        (line,) = tracks(events)["what the process printed, when it arrived"]
         assert line["args"] == {"stream": "stderr", "text": "INFO: Created \N{REPLACEMENT CHARACTER} delegate."}
         assert line["ts"] == 3_204_000.0
 
@@ -276,6 +276,14 @@ class TestAnyTrial:
         found = tracks(events_of(timeline_of(trial), folder=tmp_path))
         assert [event["name"] for event in found["inferences"]] == ["inference (reconstructed)"] * 3
         assert found["inferences"][0]["ts"] == 500.0
+
+    def test_an_app_is_not_taken_for_the_program_that_drives_it(self, tmp_path: Path) -> None:
+        """What the agent saw is of the driver; what the app used is among the others."""
+        trial = told_trial()
+        trial = replace(trial, evidence={**trial.evidence, "observed": {"process": {"threads_max": 9}}})
+        names = {event["name"] for event in events_of(timeline_of(trial), folder=tmp_path)}
+        assert {"driver of the app", "CPUs used, the app and other programs"} <= names
+        assert not [name for name in names if "measured process" in name and name != "thread_name"]
 
     def test_a_stream_that_broke_off_is_drawn_as_far_as_it_was_heard(self, tmp_path: Path) -> None:
         """Without a closing record the end of the process is not known."""
