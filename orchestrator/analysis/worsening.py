@@ -41,7 +41,7 @@ def worsening(values: Sequence[float], least: float) -> Worsening | None:
         return None
     row = np.array(values, dtype=np.float64)
     risen = [by for by in (_new_level(row, least), _drift(row)) if by is not None and by >= least]
-    return Worsening(max(risen), best_cut(row)) if risen else None
+    return Worsening(risen[0], best_cut(row)) if risen else None
 
 
 def _new_level(row: Floats, least: float) -> float | None:

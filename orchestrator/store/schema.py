@@ -10,8 +10,6 @@ from orchestrator.store.figures import stored_figure_rows
 
 metadata = sa.MetaData()
 
-_AT_ONCE = 1000
-
 runs = sa.Table(
     "runs",
     metadata,
@@ -226,12 +224,14 @@ def _add_figures_and_troubles(connection: sa.Connection) -> None:
     for index in INDEXES:
         index.create(connection, checkfirst=True)
     table = trials.c
-    known = sa.select(sa.literal(1)).where(figures.c.run_id == table.run_id).exists()
-    query = sa.select(trials).where(table.outcome == "measured", table.purpose == "latency", ~known)
     wanted = ("run_id", "cell_id", "block", "arm", "position", "session_id", "started_at", "samples_us", "summary")
-    rows = connection.execute(query.with_only_columns(*(table[name] for name in wanted))).mappings()
-    for part in rows.partitions(_AT_ONCE):
-        connection.execute(sa.insert(figures), list(stored_figure_rows(part)))
+    measured = sa.select(*(table[name] for name in wanted)).where(
+        table.outcome == "measured", table.purpose == "latency"
+    )
+    for run_id in connection.execute(sa.select(runs.c.id).where(runs.c.id.not_in(sa.select(figures.c.run_id)))).all():
+        rows = connection.execute(measured.where(table.run_id == run_id[0])).mappings().all()
+        if rows:
+            connection.execute(sa.insert(figures), list(stored_figure_rows(rows)))
 
 
 MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from tests.bench import (
     comparison,
     gate,
+    health,
     load,
     native,
     nights,
@@ -42,6 +43,7 @@ FIGURES: dict[str, Callable[[], None]] = {
     "trust": trust.causes_found,
     "looks": trust.coverage_with_looks,
     "power": trust.power_stated_and_reached,
+    "health": health.alarms_and_findings,
     "nights": nights.a_year_of_nights,
     "profiles": profiles.megabytes_a_second,
 }

@@ -51,6 +51,8 @@ def a_year_of_nights() -> None:
         print(f"  {year.nights} nights of {year.devices} devices: {year.trials} trials, {size / 1e9:.1f} GB, "
               f"made in {SYSTEM.monotonic_s() - began:.0f} s")  # fmt: skip
         print_times(place)
+        done = timed([*_DEVBENCH, "prune", "--keep", "90d", "--store", str(place)])
+        print(f"  {'devbench prune --keep 90d':57} {done.wall_s:6.2f} s  {done.stdout.decode().splitlines()[-1]}")
 
 
 def print_times(place: Path) -> None:
@@ -64,6 +66,7 @@ def print_times(place: Path) -> None:
         ["health"],
         ["health", "--since", "1y"],
         ["prune", "--keep", "90d", "--dry-run"],
+        ["bundle", "last", "--output", str(place / "bundle.zip")],
         ["gate", "last", "--baseline", _BEFORE, "--no-confirm"],
     ]
     for command in commands:

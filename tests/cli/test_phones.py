@@ -206,6 +206,9 @@ def test_a_link_that_breaks_during_a_trial_costs_nothing_but_time(
     trials = lab.exported()
     assert len({(trial["cell"], trial["block"]) for trial in trials}) == len(trials) == 12
     assert "one: " in stderr and "; try: " in stderr
+    (record,) = lab.devbench("health", "--json").json["devices"]
+    assert record["drops"] >= 1, "it stays in the phone's record"
+    assert record["battery_health"] == "good"
 
 
 def test_a_phone_without_its_runner_is_told_so_and_the_run_has_failed(
