@@ -9,7 +9,8 @@ from typing import Any
 
 from orchestrator.analysis.comparison import FAILING, Change, Comparison
 from orchestrator.analysis.gate_words import Confirmation, GateResult, Row, Verdict, worst_first
-from orchestrator.contest import Pair
+from orchestrator.content_hash import sha256
+from orchestrator.contest import Pair, Side
 from orchestrator.duel import BLOCKS, DuelResult, duel_measure, hold, prepare_duel, resume_duel
 from orchestrator.errors import DevbenchError
 from orchestrator.fleet import Device
@@ -66,10 +67,24 @@ def _pairs(
         name = row.cell.device
         try:
             baseline, candidate = side_of(store, row.baseline, row.base_cell), side_of(store, record.id, row.cell)
-            pairs.append(Pair(fleet.get(name) or device_from_json(stored[name]), baseline, candidate))
+            if lost := lost_runtime(baseline, candidate):
+                unconfirmed[row.cell.id] = lost
+            else:
+                pairs.append(Pair(fleet.get(name) or device_from_json(stored[name]), baseline, candidate))
         except DevbenchError as error:
             unconfirmed[row.cell.id] = error.fact
     return pairs, unconfirmed
+
+
+def lost_runtime(baseline: Side, candidate: Side) -> str | None:
+    """Why the baseline cannot be brought back: its runtime was installed where it ran, and is another one now. Running
+    both sides on tonight's would clear a runtime that got slower."""
+    before, now = (side.runner_facts.get("library_sha256") for side in (baseline, candidate))
+    is_kept = before in {sha256(path) for path in baseline.runner_files.values()}
+    if before is None or now is None or before == now or is_kept:
+        return None
+    was, is_now = (side.runner_facts.get("runtime_version") or "unknown" for side in (baseline, candidate))
+    return f"the runtime it ran on is not kept, and another is installed now ({was} {before[:8]}, {is_now} {now[:8]})"
 
 
 def _prepared(

@@ -136,7 +136,9 @@ def night_of(store: Store, record: RunRecord) -> Night:
     return Night(
         run=record.id,
         cells=cells,
-        trials=tuple(reduced(store.trials(record.id))),
+        trials=tuple(
+            reduced(replace(trial, telemetry={}) for trial in store.trials(record.id))
+        ),  # nobody reads it here
         references=frozenset(cell.id for cell in cells if is_reference(record.fleet, cell)),
         devices=frozenset(devices),
         systems=_systems(sessions),

@@ -233,7 +233,7 @@ def _confirmed(
     budget_s = _DUEL_SHARE * deadline.left_s if deadline else None
     if deadline and deadline.passed:
         return _unconfirmed(result, "the night's budget was spent")
-    tell(f"stage two: {len(suspects)} suspects are run again, interleaved with the baseline's bytes")
+    tell(f"stage two: suspects are run again ({len(suspects)}), interleaved with the baseline's bytes")
     fleet: Mapping[str, Device] = {device.name: device for device in order.devices}
     try:
         with _until(stop, deadline) as either:

@@ -20,11 +20,12 @@ from orchestrator.trial import Cell, Outcome
 @dataclass(frozen=True)
 class Circumstances:
     """What a run was on a device, as far as anybody knows: its system, the runtime of each runner, what the gate made
-    of it, and what its pinned reference is."""
+    of it and of its cells by their ids, and what its pinned reference is."""
 
     system: str | None = None
     runtimes: Mapping[str, str] = field(default_factory=dict)
     standing: str | None = None
+    verdicts: Mapping[str, str] = field(default_factory=dict)
     reference: Mapping[str, Any] | None = None
 
 
@@ -45,6 +46,11 @@ class Point:
     @property
     def is_reference(self) -> bool:
         return is_stated(self.about.reference, self.cell)
+
+    @property
+    def verdict(self) -> str | None:
+        """What the gate made of the cell in this run."""
+        return self.about.verdicts.get(self.cell.id)
 
     @property
     def build(self) -> dict[str, str | None]:
@@ -68,6 +74,7 @@ class Point:
             "n": found.n,
             **self.build,
             "standing": self.about.standing,
+            "verdict": self.verdict,
             "reference": self.is_reference,
         }
 

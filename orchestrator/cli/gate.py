@@ -98,7 +98,7 @@ def confirmed(
     if not suspects:
         return result
     devices = {device.name: device for device in read_fleet_devices(fleet)} if fleet else {}
-    say(f"stage two: {len(suspects)} suspects are run again, interleaved with the baseline's bytes")
+    say(f"stage two: suspects are run again ({len(suspects)}), interleaved with the baseline's bytes")
     stop = threading.Event()
     with stopping(stop), observing(quiet) as observer:
         return confirm(store, result, devices, observer, stop, budget_s=budget_s)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from orchestrator.analysis.comparison import percent
 from orchestrator.analysis.gate_words import DeviceNight, Ending, GateResult, Row, Verdict
 
 _UNUSUAL = tuple(verdict for verdict in Verdict if verdict not in (Verdict.STEADY, Verdict.REFERENCE, Verdict.NEW))
+
+_NAMES_SHOWN = 3
 
 
 def headline(result: GateResult) -> str:
@@ -71,24 +75,34 @@ def why_text(row: Row, result: GateResult) -> str:
 
 
 def device_lines(result: GateResult) -> list[str]:
-    """What is to be said of devices: lost, of a new system, moved, or without a reference."""
-    return [line for device in result.devices for line in _device_lines(device, has_baseline=bool(result.baseline))]
+    """What is to be said of devices: lost, of a new system, moved, or without a reference; what is to be said of
+    several, once."""
+    said: dict[str, list[str]] = {}
+    for device in result.devices:
+        for words in _device_words(device, has_baseline=bool(result.baseline)):
+            said.setdefault(words, []).append(device.name)
+    return [f"{_names(names)} {words}" for words, names in said.items()]
 
 
-def _device_lines(device: DeviceNight, *, has_baseline: bool) -> list[str]:
+def _names(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_NAMES_SHOWN])
+    return shown if len(names) <= _NAMES_SHOWN else f"{shown} and {len(names) - _NAMES_SHOWN} more devices:"
+
+
+def _device_words(device: DeviceNight, *, has_baseline: bool) -> list[str]:
     if device.lost:
-        return [f"{device.name} was not measured: {device.lost}"]
-    lines = []
+        return [f"not measured: {device.lost}"]
+    words = []
     if device.has_new_system:
-        lines.append(f"{device.name} has a new system: {device.system_before} → {device.system}")
+        words.append(f"has a new system: {device.system_before} → {device.system}")
     if device.has_moved and device.reference:
-        lines.append(f"{device.name} moved: its pinned reference takes {percent(device.reference.location):+.1f} %")
+        words.append(f"moved: its pinned reference takes {percent(device.reference.location):+.1f} %")
     if device.unpinned and has_baseline:
         pin = (
             '; pin a build: `[reference] runner = "benchmark_model:NAME"`' if "runner_sha256" in device.unpinned else ""
         )
-        lines.append(f"{device.name}: judged without the pinned reference: {device.unpinned}{pin}")
-    return lines
+        words.append(f"judged without the pinned reference: {device.unpinned}{pin}")
+    return words
 
 
 def next_step(result: GateResult) -> str | None:

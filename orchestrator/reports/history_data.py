@@ -23,6 +23,7 @@ _POINT = (
     "runtime",
     "system",
     "standing",
+    "verdict",
     "reference",
 )
 COLUMNS = (*_CELL, *_POINT, "change_percent")

@@ -38,9 +38,9 @@ def _show(console: Console, item: History) -> None:
     console.print(f"  {_curve(values, min(_CURVE_MAX, console.width - 30))}  {span}")
     for change in item.changes:
         console.print(_change_text(item, change))
-    bad = [point.run for point in item.points if point.about.standing == "bad"]
-    if bad:
-        console.print(Text(f"  the gate stands against {', '.join(bad[-3:])}", style="yellow"))
+    slower = [f"{point.run} ({point.verdict})" for point in item.points if point.verdict in ("confirmed", "suspected")]
+    if slower:
+        console.print(Text(f"  slower, says the gate: {', '.join(slower[-3:])}", style="yellow"))
     if item.note:
         console.print(Text(f"  {item.note}", style="dim"))
     elif not item.changes:

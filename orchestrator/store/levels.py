@@ -43,6 +43,10 @@ def _circumstances(
     """What each run was on each device: its system, the runtimes of its runners, its reference, and its standing."""
     of_run = {record.id: record for record in records}
     judgements = Annals(store).judgements()
+    verdicts = {
+        run: {cell["id"]: cell["verdict"] for cell in judgement.content.get("cells") or ()}
+        for run, judgement in judgements.items()
+    }
     table = schema.sessions.c
     parts = [sa.func.json_extract(table.facts, f"$.{name}").label(name) for name in ("os", "kernel", "runners")]
     query = sa.select(table.run_id, table.device, *parts).order_by(table.started_at)
@@ -59,6 +63,7 @@ def _circumstances(
                 system=f"{row.os or 'an unknown system'}, kernel {row.kernel}",
                 runtimes=_runtimes(row.runners),
                 standing=str(judgement.standing) if judgement else None,
+                verdicts=verdicts.get(row.run_id, {}),
                 reference=reference_on(record.fleet, row.device),
             )
     return found

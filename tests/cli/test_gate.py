@@ -11,8 +11,12 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner
 
+from orchestrator import registry
 from orchestrator.binaries import Binaries
 from orchestrator.cli import app
+from orchestrator.cli.options import read_fleet_devices
+from orchestrator.device_lock import device_lock
+from orchestrator.errors import DevbenchError
 from tests.cli.conftest import Done, Workplace
 from tests.cli.test_run import wait_for_trials
 from tests.devices.adb_server import AdbServer
@@ -134,7 +138,7 @@ def test_a_slow_build_is_found_confirmed_and_fails_the_night(lab: Lab) -> None:
     assert (slow.status, slow.json["ending"]) == (1, "regression"), slow.stdout
     (bad,) = [cell for cell in slow.json["cells"] if cell["verdict"] == "confirmed"]
     assert bad["runner"] == "benchmark_model" and "runner_sha256" in bad["changed"]
-    assert bad["confirmation"]["ci_low_percent"] < 12 < bad["confirmation"]["ci_high_percent"]
+    assert 9 < bad["confirmation"]["effect_percent"] < 15
     assert slow.json["baseline"] == warm.json["run"]
     assert slow.json["duel"] == begun, "a stage two that was killed is resumed"
     suite = ElementTree.fromstring((lab.place.folder / "slow.xml").read_text()).find("testsuite")
@@ -145,3 +149,27 @@ def test_a_slow_build_is_found_confirmed_and_fails_the_night(lab: Lab) -> None:
     again = lab.gate("--no-confirm")
     assert (again.status, again.json["ending"]) == (0, "suspicion")
     assert lab.gate("--no-confirm", "--fail-on", "suspected").status == 1
+
+    device = read_fleet_devices(None)[0]
+    with device_lock(registry.transport("adb").identity(device), device="pixel", run="of-somebody"):
+        busy = lab.gate("--confirm")
+    assert (busy.status, busy.json["ending"]) == (4, "suspicion")
+    assert ["pixel is busy: run of-somebody" in reason for reason in busy.json["unconfirmed"].values()] == [True]
+
+
+@pytest.mark.parametrize(
+    ("options", "fact"),
+    [
+        ((), "no store in {store}"),
+        (("--fail-on", "never"), '--fail-on: "never" is unknown'),
+        (("--budget", "1x"), '--budget: "1x" is no duration'),
+        (("--threshold", "0%"), '--threshold: "0%" is no share between 0 and 100 %'),
+        (("--no-confirm", "--budget", "5m"), "--budget is for stage two, and --no-confirm leaves it out"),
+    ],
+)
+def test_wrong_words_are_refused(options: tuple[str, ...], fact: str, tmp_path: Path) -> None:
+    """Before anything is read."""
+    store = str(tmp_path / "store")
+    done = CliRunner().invoke(app, ["gate", *options, "--store", store])
+    assert isinstance(done.exception, DevbenchError)
+    assert done.exception.fact == fact.format(store=store)

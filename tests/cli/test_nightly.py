@@ -102,7 +102,26 @@ def test_a_night_that_measured_nothing_says_so_first(workplace: Workplace, monke
         done = workplace.devbench(*night(workplace, "--quiet"))
     assert done.status == 4, done.stderr
     assert done.stdout.startswith("**NOTHING MEASURED: this-machine**")
-    assert "this-machine was not measured: this-machine is busy: run of-somebody" in done.stdout
+    assert "this-machine not measured: this-machine is busy: run of-somebody" in done.stdout
+
+
+def test_a_device_that_cannot_be_had_takes_nothing_from_the_others(
+    workplace: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others are measured and judged, the night is partial, and the missing one is named with its reason."""
+    monkeypatch.setenv("DEVBENCH_LOCKS", workplace.env["DEVBENCH_LOCKS"])
+    board = '[[device]]\nname = "board"\ntransport = "ssh"\nhost = "board.invalid"\nuser = "lab"\nplatform = "linux"\n'
+    workplace.write("devices.toml", f'[[device]]\nname = "this-machine"\ntransport = "local"\n\n{board}')
+    dead = Device("board", "ssh", platform="linux", address={"host": "board.invalid", "user": "lab"})
+    with device_lock(registry.transport("ssh").identity(dead), device="board", run="of-somebody"):
+        done = workplace.devbench(*night(workplace, "--json", "--quiet", "--junit", "night.xml"))
+    assert done.status == 5, done.stderr
+    assert done.json["gate"]["ending"] == "partial"
+    assert done.json["standing"] in ("good", "undecided")
+    lost = {device["name"]: device["lost"] for device in done.json["gate"]["devices"]}
+    assert lost["this-machine"] is None and "board is busy" in lost["board"]
+    assert len([row for row in trials(workplace) if row[-1] == "measured"]) == BLOCKS * CELLS
+    assert 'type="device-lost"' in (workplace.folder / "night.xml").read_text()
 
 
 @pytest.mark.parametrize(

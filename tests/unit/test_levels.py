@@ -32,7 +32,9 @@ def year(store: Store) -> Store:
     for number in range(1, 25):
         is_late = number >= 13
         put(store, lab.night(slower={1: 0.2} if is_late else {}, system="Android 16" if is_late else "Android 15"))
-    Annals(store).judge("night-013", "night-012", Standing.BAD, {})
+    slow = next(cell for cell in store.cells("night-013") if cell.model == "model-1")
+    content = {"cells": [{"id": slow.id, "verdict": "confirmed"}]}
+    Annals(store).judge("night-013", "night-012", Standing.BAD, content)
     put(store, lab.night(slower={0: 3.0, 1: 3.0}), measure={"arms": ["a", "b"]})
     return store
 
@@ -55,7 +57,8 @@ def test_a_change_names_run_build_system_and_judgement(year: Store) -> None:
     assert "since night-013: slower" in text
     assert "runner_sha256 000c000c → 000d000d" in text
     assert "system Android 15, kernel 6.1 → Android 16, kernel 6.1" in text
-    assert "the gate stands against night-013" in text
+    assert "slower, says the gate: night-013 (confirmed)" in text
+    assert "says the gate" not in history(year, "--cell", "model-0")
     assert "pinned reference" in history(year, "--cell", "pinned")
 
 
