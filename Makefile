@@ -47,9 +47,9 @@ models:
 # The ARM agents run under qemu, the ARM native runner with an aarch64 libc beside it; virtual phones use mksh as phones
 # do, and boards are real ssh servers on loopback. Without root, or without apt, the tests that need them are skipped and
 # say so (phones fall back to the host's sh).
-TEST_PROGRAMS := qemu-aarch64-static mksh sshd dropbear busybox csh fish /usr/aarch64-linux-gnu/lib/libstdc++.so.6
+TEST_PROGRAMS := qemu-aarch64-static mksh sshd dropbear busybox csh fish perf /usr/aarch64-linux-gnu/lib/libstdc++.so.6
 TEST_PACKAGES := qemu-user-static mksh libc6-arm64-cross libstdc++6-arm64-cross openssh-server openssh-client \
-  dropbear-bin busybox csh fish
+  dropbear-bin busybox csh fish linux-perf
 test-tools:
 	@for program in $(TEST_PROGRAMS); do \
 	  [ -e $$program ] || PATH="$$PATH:/usr/sbin" command -v $$program >/dev/null 2>&1 || missing="$$missing $$program"; \
