@@ -25,6 +25,7 @@ from orchestrator.cli import (
     nightly,
     planning,
     profiles,
+    report,
     reproduction,
     results,
     timelines,
@@ -53,6 +54,7 @@ app.command(name="plan")(planning.plan_command)
 app.command()(profiles.profile)
 app.command()(results.show)
 app.command()(timelines.timeline)
+app.command()(report.report)
 app.command()(compare.compare)
 app.command()(compare.history)
 app.command()(gate.gate)

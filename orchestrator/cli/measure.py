@@ -45,6 +45,7 @@ from orchestrator.cli.options import (
     opened_store,
     print_json,
 )
+from orchestrator.cli.report import ReportOption, checked_report, write_report
 from orchestrator.cli.results import refuse_untrusted, show_stored
 from orchestrator.errors import Interrupted, UsageError, error_text
 
@@ -84,6 +85,7 @@ def run(
     run_tag: RunTagsOption = None,
     dry_run: DryRunOption = False,
     require_trust: RequireTrustOption = False,
+    report: ReportOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -108,7 +110,7 @@ def run(
     )
     if resume is not None:
         _refuse_with_resume(said != Overrides() or plan or fleet or device or tag or run_tag or dry_run)
-        _go_on(resume, store, as_json=as_json, quiet=quiet, require_trust=require_trust)
+        _go_on(resume, store, as_json=as_json, quiet=quiet, require_trust=require_trust, report=checked_report(report))
     from orchestrator.prepare import prepare
 
     prepared = _tagged(prepare(planned(plan, said), chosen_devices(fleet, device, tag)), run_tag or [])
@@ -116,7 +118,8 @@ def run(
         preview_run(prepared, store, as_json=as_json)
         return
     with opened_store(store, create=True) as opened:
-        conduct(prepared, opened, as_json=as_json, quiet=quiet, require_trust=require_trust)
+        aim = checked_report(report)
+        conduct(prepared, opened, as_json=as_json, quiet=quiet, require_trust=require_trust, report=aim)
 
 
 def _tagged(prepared: Prepared, tags: list[str]) -> Prepared:
@@ -125,12 +128,14 @@ def _tagged(prepared: Prepared, tags: list[str]) -> Prepared:
     return replace(prepared, tags=tuple(tags))
 
 
-def _go_on(run: str, store: str, *, as_json: bool, quiet: bool, require_trust: bool) -> NoReturn:
+def _go_on(run: str, store: str, *, as_json: bool, quiet: bool, require_trust: bool, report: Path | None) -> NoReturn:
     from orchestrator.prepare import prepare_resume
 
     with opened_store(store, create=False) as opened:
         prepared = prepare_resume(opened, run)
-        conduct(prepared, opened, as_json=as_json, quiet=quiet, resumed=True, require_trust=require_trust)
+        conduct(
+            prepared, opened, as_json=as_json, quiet=quiet, resumed=True, require_trust=require_trust, report=report
+        )
 
 
 def planned(path: Path | None, said: Overrides) -> Plan:
@@ -170,6 +175,7 @@ def conduct(
     quiet: bool,
     resumed: bool = False,
     require_trust: bool = False,
+    report: Path | None = None,
 ) -> NoReturn:
     """Do a run, show what came of it, and exit by it."""
     from orchestrator.campaign import measure
@@ -192,6 +198,8 @@ def conduct(
         else:
             summary = show_stored(store, record, as_json=as_json)
         sys.stdout.flush()
+    if report:
+        write_report(store, record, report)
     status = _verdict(record, results, never_measured(store.trials(record.id)))
     if require_trust and summary and status in (0, _PARTLY_MEASURED):
         refuse_untrusted(summary)

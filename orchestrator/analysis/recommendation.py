@@ -1,0 +1,295 @@
+"""Which setting to use for each model on each device: when idle, under load, and how surely.
+
+The lowest mean latency wins, as under load the median hides every slow inference; under several loads the setting
+whose worst is nearest to the best. Of settings as good as each other (proven within 5 %) the fewest threads win.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from orchestrator.analysis.contrast import IDLE, MARGIN, paired
+from orchestrator.analysis.crossover import Crossover, Verdict
+from orchestrator.analysis.estimate import Estimate, Metric, estimates
+from orchestrator.analysis.summary import CellSummary, RunSummary
+from orchestrator.analysis.trust import TrustVerdict
+
+RANKED_BY: Metric = "mean"
+_DOUBTED = (TrustVerdict.CONTAMINATED, TrustVerdict.INSUFFICIENT)
+
+
+class Certainty(StrEnum):
+    """Whether every other setting is proven no better."""
+
+    SETTLED = "settled"
+    LEADING = "leading"
+
+
+@dataclass(frozen=True, order=True)
+class Setting:
+    """What one chooses: threads first, as fewer are preferred."""
+
+    threads: int
+    delegate: str
+    affinity: str
+
+    @classmethod
+    def of(cls, found: CellSummary) -> Setting:
+        return cls(found.cell.threads, found.cell.delegate, found.cell.affinity)
+
+    def text(self, *, names_delegate: bool = True) -> str:
+        """`xnnpack, 2 threads on big`."""
+        threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
+        affinity = "" if self.affinity == "any" else f" on {self.affinity}"
+        return f"{self.delegate}, {threads}{affinity}" if names_delegate else f"{threads}{affinity}"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The setting to use under some loads, its cell at each of them, and what keeps it from being settled."""
+
+    setting: Setting
+    cells: tuple[CellSummary, ...]
+    certainty: Certainty
+    reason: str | None
+
+    @property
+    def worst(self) -> CellSummary:
+        """Its cell at the load where it is slowest."""
+        return max(self.cells, key=lambda found: _latency_us(found) or 0.0)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "delegate": self.setting.delegate,
+            "threads": self.setting.threads,
+            "affinity": self.setting.affinity,
+            "certainty": str(self.certainty),
+            "reason": self.reason,
+            "cells": {found.cell.load: found.cell.id for found in self.cells},
+            "worst_load": self.worst.cell.load,
+        }
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """What to use for one model with one runner on one device; `text` says it in a sentence."""
+
+    device: str
+    model: str
+    model_sha256: str
+    runner: str
+    arm: str | None
+    idle: Choice | None
+    loaded: Choice | None
+    text: str
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "device": self.device,
+            "model": self.model,
+            "model_sha256": self.model_sha256,
+            "runner": self.runner,
+            "arm": self.arm,
+            "ranked_by": RANKED_BY,
+            "idle": self.idle.as_json() if self.idle else None,
+            "loaded": self.loaded.as_json() if self.loaded else None,
+            "text": self.text,
+        }
+
+
+_Place = tuple[str, str, str, str, str]
+_AtLoad = Mapping[str, CellSummary]
+
+
+def recommend(summary: RunSummary) -> tuple[Recommendation, ...]:
+    """One recommendation for each model, runner and device of a run, in the order of its cells."""
+    groups: dict[_Place, list[CellSummary]] = {}
+    for found in summary.cells:
+        groups.setdefault(_place(found), []).append(found)
+    crossovers: dict[_Place, list[Crossover]] = {}
+    for crossover in summary.crossovers:
+        if crossover.contrast.metric == RANKED_BY:
+            cell, arm = crossover.contrast.cell, crossover.contrast.arm
+            place = cell.device, cell.model, cell.model_sha256, cell.runner, arm or ""
+            crossovers.setdefault(place, []).append(crossover)
+    drafts = {place: (_draft(cells, busy=False), _draft(cells, busy=True)) for place, cells in groups.items()}
+    ratios = _ratios([draft for pair in drafts.values() for draft in pair if draft])
+    said = []
+    for place, (idle, loaded) in drafts.items():
+        choices = idle.decided(ratios) if idle else None, loaded.decided(ratios) if loaded else None
+        said.append(_recommendation(place, groups[place], choices, crossovers.get(place, [])))
+    return tuple(said)
+
+
+def _place(found: CellSummary) -> _Place:
+    cell = found.cell
+    return cell.device, cell.model, cell.model_sha256, cell.runner, found.estimate.arm or ""
+
+
+def _latency_us(found: CellSummary) -> float | None:
+    return found.estimate.latency_us[RANKED_BY].value
+
+
+# Choosing
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """The settings measured under all of some loads, and the one that leads."""
+
+    settings: Mapping[Setting, _AtLoad]
+    leader: Setting
+    doubted: tuple[Setting, ...]
+    """Settings left out because something besides the model made their numbers, or too little was measured."""
+    is_doubted: bool
+    """Whether that is so of every setting, the leader among them."""
+
+    def pairs(self) -> Iterator[tuple[CellSummary, CellSummary]]:
+        """Every rival's cells over the leader's."""
+        for setting, at_load in self.settings.items():
+            if setting != self.leader:
+                yield from ((found, self.settings[self.leader][load]) for load, found in at_load.items())
+
+    def decided(self, ratios: Mapping[tuple[int, int], Estimate]) -> Choice:
+        leading = self.settings[self.leader]
+        as_good, unsure = [self.leader], []
+        for setting, at_load in self.settings.items():
+            if setting == self.leader:
+                continue
+            against = [ratios[id(found), id(leading[load])] for load, found in at_load.items()]
+            if all(ratio.high is not None and ratio.high < 1 + MARGIN for ratio in against):
+                as_good.append(setting)
+            elif not any(ratio.low is not None and ratio.low > 1 for ratio in against):
+                unsure.append(setting)
+        chosen = min(as_good)
+        reason = self._doubt(chosen, unsure)
+        certainty = Certainty.LEADING if reason else Certainty.SETTLED
+        return Choice(chosen, tuple(self.settings[chosen].values()), certainty, reason)
+
+    def _doubt(self, chosen: Setting, unsure: Sequence[Setting]) -> str | None:
+        if self.is_doubted:
+            verdicts = sorted({str(found.trust.verdict) for found in self.settings[chosen].values()})
+            return f"its cells are {' and '.join(verdicts)}"
+        rivals = [*unsure, *self.doubted]
+        if not rivals:
+            return None
+        delegates = len({setting.delegate for setting in (chosen, *rivals)}) > 1
+        named = " or ".join(setting.text(names_delegate=delegates) for setting in sorted(rivals)[:3])
+        return f"{named} may be as good" if unsure else f"what was measured of {named} cannot be trusted"
+
+
+def _draft(cells: Sequence[CellSummary], *, busy: bool) -> _Draft | None:
+    """The settings that were measured under every load that counts; None where there is none."""
+    loads = [found.cell.load for found in cells if (found.cell.load != IDLE) == busy and _latency_us(found) is not None]
+    settings: dict[Setting, dict[str, CellSummary]] = {}
+    for found in cells:
+        if found.cell.load in loads and _latency_us(found) is not None:
+            settings.setdefault(Setting.of(found), {})[found.cell.load] = found
+    whole = {setting: at_load for setting, at_load in settings.items() if len(at_load) == len(set(loads))}
+    if not whole:
+        return None
+    sound = {setting: at_load for setting, at_load in whole.items() if not _is_doubted(at_load)}
+    compared = sound or whole
+    best_us = {load: min(_us(at_load[load]) for at_load in compared.values()) for load in loads}
+    regret = {
+        setting: max(math.log(_us(at_load[load]) / best_us[load]) for load in at_load)
+        for setting, at_load in compared.items()
+    }
+    leader = min(compared, key=lambda setting: (regret[setting], setting))
+    left_out = tuple(setting for setting in whole if sound and setting not in sound)
+    return _Draft(compared, leader, left_out, is_doubted=not sound)
+
+
+def _is_doubted(at_load: _AtLoad) -> bool:
+    return any(found.trust.verdict in _DOUBTED for found in at_load.values())
+
+
+def _us(found: CellSummary) -> float:
+    latency_us = _latency_us(found)
+    assert latency_us is not None, "only measured cells are compared"
+    return latency_us
+
+
+def _ratios(drafts: Sequence[_Draft]) -> dict[tuple[int, int], Estimate]:
+    """Each rival over its leader, paired by block, all estimated together."""
+    pairs = [pair for draft in drafts for pair in draft.pairs()]
+    series = [paired(*(found.estimate.by_block[RANKED_BY] for found in pair)) for pair in pairs]
+    found = estimates(series, probes=(1.0, 1 + MARGIN))
+    return {(id(rival), id(leader)): ratio for (rival, leader), ratio in zip(pairs, found, strict=True)}
+
+
+# Saying it
+
+
+def _recommendation(
+    place: _Place,
+    cells: Sequence[CellSummary],
+    choices: tuple[Choice | None, Choice | None],
+    crossovers: Sequence[Crossover],
+) -> Recommendation:
+    idle, loaded = choices
+    device, model, model_sha256, runner, arm = place
+    names_delegate = len({(found.cell.delegate) for found in cells}) > 1
+    advice = _advice(cells, idle, loaded, names_delegate=names_delegate)
+    sentence = _crossover_text(idle, loaded, crossovers)
+    text = f"{sentence}: {advice}" if sentence else advice
+    return Recommendation(device, model, model_sha256, runner, arm or None, idle, loaded, text)
+
+
+def _advice(cells: Sequence[CellSummary], idle: Choice | None, loaded: Choice | None, *, names_delegate: bool) -> str:
+    if idle is None and loaded is None:
+        return "no setting was measured, so none can be recommended"
+    only = idle or loaded
+    assert only is not None, "one of them is there"
+    if idle is None or loaded is None:
+        where = "when idle" if idle else "under load"
+        other = "under load" if idle else "when idle"
+        was_swept = any((found.cell.load == IDLE) == (idle is None) for found in cells)
+        why = f"no setting was measured {other} throughout" if was_swept else f"nothing was swept {other}"
+        return f"use {_use(only, names_delegate)} {where}; {why}"
+    if idle.setting == loaded.setting:
+        doubts = dict.fromkeys(choice.reason for choice in (idle, loaded) if choice.reason)
+        doubt = f" (not settled: {'; '.join(doubts)})" if doubts else ""
+        return f"use {idle.setting.text(names_delegate=names_delegate)}{doubt}"
+    return f"use {_use(idle, names_delegate)} when idle, {_use(loaded, names_delegate)} under load"
+
+
+def _use(choice: Choice, names_delegate: bool) -> str:
+    doubt = f" (not settled: {choice.reason})" if choice.reason else ""
+    return f"{choice.setting.text(names_delegate=names_delegate)}{doubt}"
+
+
+def _crossover_text(idle: Choice | None, loaded: Choice | None, crossovers: Sequence[Crossover]) -> str | None:
+    """How the chosen thread count, or the most threads swept, do against the base: idle, and where they do worst."""
+    chosen = [choice.setting for choice in (idle, loaded) if choice]
+    if not chosen:
+        return None
+    swept = [
+        item
+        for item in crossovers
+        if (item.contrast.cell.delegate, item.contrast.cell.affinity) == (chosen[0].delegate, chosen[0].affinity)
+        and item.speedup is not None
+    ]
+    if not swept:
+        return None
+    most = max(item.contrast.cell.threads for item in swept)
+    base = swept[0].contrast.base.threads
+    threads = next((setting.threads for setting in chosen if base < setting.threads), most)
+    of_threads = [item for item in swept if item.contrast.cell.threads == threads]
+    at_idle = next((item for item in of_threads if item.contrast.cell.load == IDLE), None)
+    busy = [item for item in of_threads if item.contrast.cell.load != IDLE]
+    worst = min(busy, key=lambda item: item.speedup or math.inf, default=None)
+    parts = [f"{_speed(at_idle)} as fast as {base} when idle"] if at_idle else []
+    if worst:
+        under = f"{_speed(worst)} under {worst.contrast.cell.load}"
+        parts.append(under if at_idle else f"{_speed(worst)} as fast as {base} under {worst.contrast.cell.load}")
+    return f"{threads} threads are {' and '.join(parts)}" if parts else None
+
+
+def _speed(crossover: Crossover) -> str:
+    unsettled = " (undecided)" if crossover.verdict is Verdict.UNDECIDED else ""
+    return f"{crossover.speedup:.2f}x{unsettled}"

@@ -1,0 +1,143 @@
+"""Everything a report says about a run, gathered from the store once and handed to whichever form it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from orchestrator.analysis.compare import compare
+from orchestrator.analysis.comparison import THRESHOLD, Comparison
+from orchestrator.analysis.estimate import LEVEL
+from orchestrator.analysis.history import History, histories
+from orchestrator.analysis.operators import CellOps, cell_ops
+from orchestrator.analysis.pareto import Sized, sized_models
+from orchestrator.analysis.recommendation import Recommendation, recommend
+from orchestrator.analysis.reduction import Reduced, reduced
+from orchestrator.analysis.sides import ARMS_MAY_DIFFER, arms_of, matched, only_arm
+from orchestrator.analysis.summary import RunSummary, summarise
+from orchestrator.noise_book import session_noises
+from orchestrator.plan import measure_from_json
+from orchestrator.schedule import look_level
+from orchestrator.store import RunRecord, SessionRecord, Store
+from orchestrator.trial import Cell, Trial
+
+HISTORY_RUNS_MAX = 40
+HISTORY_TRIALS_MAX = 20_000
+"""Earlier runs are read, the newest first, until there are so many."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Every cell against a baseline; `names` are those of the two sides, the baseline first."""
+
+    names: tuple[str, str]
+    rows: tuple[Comparison, ...]
+    only_base: tuple[Cell, ...]
+    only_new: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Past:
+    """The cells of a run over earlier runs too; `left_out` older runs were not read."""
+
+    histories: tuple[History, ...] = ()
+    left_out: int = 0
+
+
+@dataclass(frozen=True)
+class RunContent:
+    """A run with all that is known of it. `folder` is the store's, for the files that trials refer to."""
+
+    record: RunRecord
+    sessions: tuple[SessionRecord, ...]
+    trials: tuple[Trial, ...]
+    summary: RunSummary
+    stops: Mapping[str, str]
+    recommendations: tuple[Recommendation, ...]
+    model_bytes: Mapping[str, int]
+    sized: tuple[Sized, ...]
+    ops: tuple[CellOps, ...]
+    compared: Compared | None
+    past: Past
+    folder: Path = field(default=Path())
+
+
+def gather(
+    store: Store, record: RunRecord, *, baseline: RunRecord | None = None, ignored: Sequence[str] = ()
+) -> RunContent:
+    """A run of the store; with a baseline, or two arms of its own, its cells are compared."""
+    trials = store.trials(record.id)
+    stated = record.plan.get("measure")
+    summary = summarise(trials, level=look_level(measure_from_json(stated)) if stated else LEVEL)
+    few = list(reduced(trials))
+    sizes = _model_bytes(store, {found.cell.model_sha256 for found in summary.cells})
+    measured = _measured_by_cell(trials)
+    return RunContent(
+        record=record,
+        sessions=tuple(store.sessions(record.id)),
+        trials=tuple(trials),
+        summary=summary,
+        stops=store.stops(record.id),
+        recommendations=recommend(summary),
+        model_bytes=sizes,
+        sized=sized_models(summary.cells, sizes),
+        ops=tuple(
+            cell_ops(passed, measured.get(passed.cell.id) or store.unprofiled_trials(passed.run, passed.cell.id))
+            for passed in store.profiles(record.id)
+        ),
+        compared=_compared(store, record, few, baseline, ignored),
+        past=_past(store, record, few),
+        folder=store.folder,
+    )
+
+
+def _measured_by_cell(trials: Sequence[Trial]) -> dict[str, list[Trial]]:
+    found: dict[str, list[Trial]] = {}
+    for trial in trials:
+        if trial.outcome == "measured":
+            found.setdefault(trial.cell.id, []).append(trial)
+    return found
+
+
+def _model_bytes(store: Store, digests: set[str]) -> dict[str, int]:
+    kept = {digest: store.blob(digest) for digest in digests if digest}
+    return {digest: path.stat().st_size for digest, path in kept.items() if path is not None}
+
+
+def _compared(
+    store: Store, record: RunRecord, new: Sequence[Reduced], baseline: RunRecord | None, ignored: Sequence[str]
+) -> Compared | None:
+    noises = session_noises(store)
+    if baseline is not None:
+        base = only_arm(list(reduced(store.trials(baseline.id))), None, baseline.id, "another run")
+        matching = matched(base, only_arm(new, None, record.id, "another run"), ignored=ignored)
+        rows = compare(matching, is_one_run=False, noises=noises, threshold=THRESHOLD)
+        return Compared((baseline.id, record.id), tuple(rows), matching.only_base, matching.only_new)
+    if len({trial.arm for trial in new if trial.arm}) != 2:
+        return None
+    arms = arms_of(new, base=None, new=None, source=record.id)
+    sides = [[trial for trial in new if trial.arm == arm] for arm in arms]
+    matching = matched(*sides, ignored=ignored, may_differ=ARMS_MAY_DIFFER)
+    rows = compare(matching, is_one_run=True, noises=noises, threshold=THRESHOLD)
+    return Compared(arms, tuple(rows), matching.only_base, matching.only_new)
+
+
+def _past(store: Store, record: RunRecord, new: Sequence[Reduced]) -> Past:
+    """The cells of this run over it and the runs before it; nothing where it is the first."""
+    earlier = [found for found in store.runs() if (found.created_at, found.id) < (record.created_at, record.id)]
+    names = {_lasting(trial.cell) for trial in new}
+    trials, read = list[Reduced](), 0
+    for found in earlier[:HISTORY_RUNS_MAX]:
+        if len(trials) > HISTORY_TRIALS_MAX:
+            break
+        same = [trial for trial in reduced(store.trials(found.id)) if _lasting(trial.cell) in names]
+        trials, read = [*same, *trials], read + 1
+    if not trials:
+        return Past()
+    found_histories = histories([*trials, *new], metric="p50", threshold=THRESHOLD)
+    return Past(tuple(item for item in found_histories if len(item.points) > 1), len(earlier) - read)
+
+
+def _lasting(cell: Cell) -> tuple[object, ...]:
+    return cell.device, cell.model, cell.runner, cell.delegate, cell.threads, cell.affinity, cell.load
