@@ -56,6 +56,8 @@ class Choice:
     cells: tuple[CellSummary, ...]
     certainty: Certainty
     reason: str | None
+    ahead: Mapping[str, tuple[Setting, float]]
+    """At each load the best setting of another delegate, and how many times as fast the chosen one is."""
 
     @property
     def worst(self) -> CellSummary:
@@ -168,7 +170,17 @@ class _Draft:
         chosen = min(as_good)
         reason = self._doubt(chosen, unsure)
         certainty = Certainty.LEADING if reason else Certainty.SETTLED
-        return Choice(chosen, tuple(self.settings[chosen].values()), certainty, reason)
+        ahead = self._ahead(ratios) if chosen == self.leader else {}
+        return Choice(chosen, tuple(self.settings[chosen].values()), certainty, reason, ahead)
+
+    def _ahead(self, ratios: Mapping[tuple[int, int], Estimate]) -> dict[str, tuple[Setting, float]]:
+        found: dict[str, tuple[Setting, float]] = {}
+        for setting, at_load in self.settings.items():
+            for load, rival in at_load.items() if setting.delegate != self.leader.delegate else ():
+                ratio = ratios[id(rival), id(self.settings[self.leader][load])].value
+                if ratio is not None and (load not in found or ratio < found[load][1]):
+                    found[load] = setting, ratio
+        return found
 
     def _doubt(self, chosen: Setting, unsure: Sequence[Setting]) -> str | None:
         if self.is_doubted:
@@ -235,7 +247,7 @@ def _recommendation(
     device, model, model_sha256, runner, arm = place
     names_delegate = len({(found.cell.delegate) for found in cells}) > 1
     advice = _advice(cells, idle, loaded, names_delegate=names_delegate)
-    sentence = _crossover_text(idle, loaded, crossovers)
+    sentence = _crossover_text(idle, loaded, crossovers) or _delegates_text(idle, loaded)
     text = f"{sentence}: {advice}" if sentence else advice
     return Recommendation(device, model, model_sha256, runner, arm or None, idle, loaded, text)
 
@@ -246,21 +258,24 @@ def _advice(cells: Sequence[CellSummary], idle: Choice | None, loaded: Choice | 
     only = idle or loaded
     assert only is not None, "one of them is there"
     if idle is None or loaded is None:
-        where = "when idle" if idle else "under load"
-        other = "under load" if idle else "when idle"
+        where, other = ("when idle", "under load") if idle else ("under load", "when idle")
         was_swept = any((found.cell.load == IDLE) == (idle is None) for found in cells)
         why = f"no setting was measured {other} throughout" if was_swept else f"nothing was swept {other}"
-        return f"use {_use(only, names_delegate)} {where}; {why}"
+        return f"use {only.setting.text(names_delegate=names_delegate)} {where}{_doubt(only.reason)}; {why}"
+    one, other = (choice.setting.text(names_delegate=names_delegate) for choice in (idle, loaded))
+    if idle.reason == loaded.reason:
+        return f"use {_both(one, other)}{_doubt(idle.reason)}"
     if idle.setting == loaded.setting:
-        doubts = dict.fromkeys(choice.reason for choice in (idle, loaded) if choice.reason)
-        doubt = f" (not settled: {'; '.join(doubts)})" if doubts else ""
-        return f"use {idle.setting.text(names_delegate=names_delegate)}{doubt}"
-    return f"use {_use(idle, names_delegate)} when idle, {_use(loaded, names_delegate)} under load"
+        return f"use {one}, when idle{_doubt(idle.reason)} and under load{_doubt(loaded.reason)}"
+    return f"use {one} when idle{_doubt(idle.reason)}, {other} under load{_doubt(loaded.reason)}"
 
 
-def _use(choice: Choice, names_delegate: bool) -> str:
-    doubt = f" (not settled: {choice.reason})" if choice.reason else ""
-    return f"{choice.setting.text(names_delegate=names_delegate)}{doubt}"
+def _both(idle: str, loaded: str) -> str:
+    return idle if idle == loaded else f"{idle} when idle, {loaded} under load"
+
+
+def _doubt(reason: str | None) -> str:
+    return f" (not settled: {reason})" if reason else ""
 
 
 def _crossover_text(idle: Choice | None, loaded: Choice | None, crossovers: Sequence[Crossover]) -> str | None:
@@ -283,13 +298,32 @@ def _crossover_text(idle: Choice | None, loaded: Choice | None, crossovers: Sequ
     at_idle = next((item for item in of_threads if item.contrast.cell.load == IDLE), None)
     busy = [item for item in of_threads if item.contrast.cell.load != IDLE]
     worst = min(busy, key=lambda item: item.speedup or math.inf, default=None)
-    parts = [f"{_speed(at_idle)} as fast as {base} when idle"] if at_idle else []
-    if worst:
-        under = f"{_speed(worst)} under {worst.contrast.cell.load}"
-        parts.append(under if at_idle else f"{_speed(worst)} as fast as {base} under {worst.contrast.cell.load}")
-    return f"{threads} threads are {' and '.join(parts)}" if parts else None
+    told = [item for item in (at_idle, worst) if item]
+    is_open = all(item.verdict is Verdict.UNDECIDED for item in told)
+    parts = [
+        f"{_speed(item, is_open)}{f' as fast as {base}' if not number else ''} {_where(item.contrast.cell.load)}"
+        for number, item in enumerate(told)
+    ]
+    return f"{threads} threads are {' and '.join(parts)}{' (undecided)' if is_open else ''}" if told else None
 
 
-def _speed(crossover: Crossover) -> str:
-    unsettled = " (undecided)" if crossover.verdict is Verdict.UNDECIDED else ""
+def _delegates_text(idle: Choice | None, loaded: Choice | None) -> str | None:
+    """How the chosen delegate does against the best of the others: idle, and where it does worst."""
+    first = idle or loaded
+    if first is None:
+        return None
+    ahead = dict(idle.ahead) if idle else {}
+    if loaded and loaded.ahead and loaded.setting.delegate == first.setting.delegate:
+        worst = min(loaded.ahead, key=lambda load: loaded.ahead[load][1])
+        ahead[worst] = loaded.ahead[worst]
+    parts = [f"{ratio:.2f}x as fast as {rival.text()} {_where(load)}" for load, (rival, ratio) in ahead.items()]
+    return f"{first.setting.delegate} is {' and '.join(parts)}" if parts else None
+
+
+def _where(load: str) -> str:
+    return "when idle" if load == IDLE else f"under {load}"
+
+
+def _speed(crossover: Crossover, is_open: bool) -> str:
+    unsettled = " (undecided)" if crossover.verdict is Verdict.UNDECIDED and not is_open else ""
     return f"{crossover.speedup:.2f}x{unsettled}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from orchestrator.analysis.recommendation import recommend
 from orchestrator.analysis.summary import RunSummary
 from orchestrator.pinned import is_reference
 from orchestrator.store import RunRecord, SessionRecord
@@ -26,6 +27,7 @@ def run_document(
         "devices": [_device(session) for session in sessions],
         "trials": _totals(summary),
         "stopped": dict(stops),
+        "recommendations": [item.as_json() for item in recommend(summary)],
         **summary.as_json(),
         "references": [cell.cell.id for cell in summary.cells if is_reference(record.fleet, cell.cell)],
     }

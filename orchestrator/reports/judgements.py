@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from orchestrator.analysis.recommendation import recommend
 from orchestrator.clock import duration_text
 from orchestrator.reports.run_table import TRUST_STYLE, latency_text
 
@@ -23,6 +24,20 @@ if TYPE_CHECKING:
 
 _SHOWN = 12
 _SPARKS = "▁▂▃▄▅▆▇█"
+
+
+def show_recommendations(console: Console, summary: RunSummary) -> None:
+    """One sentence for each model and device: what to use, as the report says it."""
+    said = recommend(summary)
+    if not said:
+        return
+    console.print()
+    console.print(Text("what to use", style="bold"))
+    for item in said[:_SHOWN]:
+        arm = f" · {item.arm}" if item.arm else ""
+        console.print(Text(f"  {item.model} · {item.runner} · {item.device}{arm}: {item.text}"))
+    if len(said) > _SHOWN:
+        console.print(f"  and {len(said) - _SHOWN} more; --json and `devbench report` have them all")
 
 
 def show_trust(console: Console, summary: RunSummary) -> None:

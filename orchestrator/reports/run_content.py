@@ -70,7 +70,6 @@ def gather(
     trials = store.trials(record.id)
     stated = record.plan.get("measure")
     summary = summarise(trials, level=look_level(measure_from_json(stated)) if stated else LEVEL)
-    few = list(reduced(trials))
     sizes = _model_bytes(store, {found.cell.model_sha256 for found in summary.cells})
     measured = _measured_by_cell(trials)
     return RunContent(
@@ -86,8 +85,8 @@ def gather(
             cell_ops(passed, measured.get(passed.cell.id) or store.unprofiled_trials(passed.run, passed.cell.id))
             for passed in store.profiles(record.id)
         ),
-        compared=_compared(store, record, few, baseline, ignored),
-        past=_past(store, record, few),
+        compared=_compared(store, record, trials, baseline, ignored),
+        past=_past(store, record, trials),
         folder=store.folder,
     )
 
@@ -106,16 +105,16 @@ def _model_bytes(store: Store, digests: set[str]) -> dict[str, int]:
 
 
 def _compared(
-    store: Store, record: RunRecord, new: Sequence[Reduced], baseline: RunRecord | None, ignored: Sequence[str]
+    store: Store, record: RunRecord, trials: Sequence[Trial], baseline: RunRecord | None, ignored: Sequence[str]
 ) -> Compared | None:
-    noises = session_noises(store)
+    if baseline is None and len({trial.slot.arm for trial in trials if trial.slot.arm}) != 2:
+        return None
+    noises, new = session_noises(store), list(reduced(trials))
     if baseline is not None:
         base = only_arm(list(reduced(store.trials(baseline.id))), None, baseline.id, "another run")
         matching = matched(base, only_arm(new, None, record.id, "another run"), ignored=ignored)
         rows = compare(matching, is_one_run=False, noises=noises, threshold=THRESHOLD)
         return Compared((baseline.id, record.id), tuple(rows), matching.only_base, matching.only_new)
-    if len({trial.arm for trial in new if trial.arm}) != 2:
-        return None
     arms = arms_of(new, base=None, new=None, source=record.id)
     sides = [[trial for trial in new if trial.arm == arm] for arm in arms]
     matching = matched(*sides, ignored=ignored, may_differ=ARMS_MAY_DIFFER)
@@ -123,7 +122,7 @@ def _compared(
     return Compared(arms, tuple(rows), matching.only_base, matching.only_new)
 
 
-def _past(store: Store, record: RunRecord, new: Sequence[Reduced]) -> Past:
+def _past(store: Store, record: RunRecord, new: Sequence[Trial]) -> Past:
     """The cells of this run over it and the runs before it; nothing where it is the first."""
     earlier = [found for found in store.runs() if (found.created_at, found.id) < (record.created_at, record.id)]
     names = {_lasting(trial.cell) for trial in new}
@@ -135,7 +134,7 @@ def _past(store: Store, record: RunRecord, new: Sequence[Reduced]) -> Past:
         trials, read = [*same, *trials], read + 1
     if not trials:
         return Past()
-    found_histories = histories([*trials, *new], metric="p50", threshold=THRESHOLD)
+    found_histories = histories([*trials, *reduced(new)], metric="p50", threshold=THRESHOLD)
     return Past(tuple(item for item in found_histories if len(item.points) > 1), len(earlier) - read)
 
 

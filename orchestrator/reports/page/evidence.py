@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +30,7 @@ class Detail:
             return cls(samples=400, points=200, log_bytes=12_000, log_bytes_measured=12_000)
         if trials <= 2000:
             return cls(samples=120, points=60, log_bytes=4000, log_bytes_measured=2000)
-        return cls(samples=40, points=24, log_bytes=2000, log_bytes_measured=0)
+        return cls(samples=24, points=16, log_bytes=2000, log_bytes_measured=0)
 
 
 def trial_evidence(trial: Trial, detail: Detail, folder: Path) -> Data:
@@ -122,10 +123,15 @@ def _samples(trial: Trial, most: int) -> Data | None:
     chosen = _chosen(values, most)
     return {
         "count": len(values),
-        "t_ms": [figure(times_ms[index]) for index in chosen],
-        "us": [figure(values[index]) for index in chosen],
+        "t_ms": [round(times_ms[index], 1) for index in chosen],
+        "us": [_drawn(values[index]) for index in chosen],
         "is_placed": offset_ms is not None,
     }
+
+
+def _drawn(value: float | None) -> float | None:
+    """Four digits, more than a drawing shows."""
+    return None if value is None or not math.isfinite(value) else float(f"{value:.4g}")
 
 
 def _steady_ms(trial: Trial) -> float | None:
@@ -170,8 +176,8 @@ def telemetry_curves(telemetry: Mapping[str, Any], most: int) -> Data | None:
     }
     step = -(-len(times) // most)
     return {
-        "t_ms": [figure(value) for value in times[::step]],
-        **{name: [figure(value) for value in curve[::step]] for name, curve in known.items()},
+        "t_ms": [_drawn(value) for value in times[::step]],
+        **{name: [_drawn(value) for value in curve[::step]] for name, curve in known.items()},
         "absent": _short(telemetry.get("absent") or {}),
     }
 

@@ -25,10 +25,10 @@ def page(content: RunContent) -> str:
     """The whole file."""
     style, charts, script = ((_ASSETS / name).read_text("utf-8") for name in ("page.css", "charts.js", "page.js"))
     chunks, place_of = list[str](), dict[str, int]()
-    for keys, packed in _chunks(content):
+    for keys, text in _chunks(content):
         place_of |= dict.fromkeys(keys, len(chunks))
-        chunks.append(packed)
-    front = payload(content) | {"chunks": place_of}
+        chunks.append(packed(text))
+    front = packed(json_text(payload(content) | {"chunks": place_of}))
     policy = (
         f"default-src 'none'; script-src {_source(charts)} {_source(script)}; style-src {_source(style)}; "
         "img-src data:; connect-src 'none'; base-uri 'none'; form-action 'none'"
@@ -46,8 +46,8 @@ def page(content: RunContent) -> str:
         f"<style>{style}</style>",
         "<body>",
         f'<div id="page"><h1>{title}</h1><noscript>{_without_script(content)}</noscript></div>',
-        f'<script type="application/json" id="payload">{json_text(front)}</script>',
-        *(f'<script type="text/plain" class="chunk">{packed}</script>' for packed in chunks),
+        f'<script type="text/plain" id="payload">{front}</script>',
+        *(f'<script type="text/plain" class="chunk">{chunk}</script>' for chunk in chunks),
         f"<script>{charts}</script>",
         f"<script>{script}</script>",
         "</body>",
@@ -62,13 +62,17 @@ def _source(inline: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(inline.encode()).digest()).decode()}'"
 
 
+def packed(text: str) -> str:
+    """Compressed and in letters that mean nothing to a browser, so that no content can end the element it stands in."""
+    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
+
+
 def json_text(value: Any) -> str:
-    """JSON in ASCII that cannot end the element it stands in."""
+    """JSON in ASCII, lone surrogates escaped; null for what is no number, which JavaScript's parser would refuse."""
     try:
-        text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+        return json.dumps(value, separators=(",", ":"), allow_nan=False)
     except ValueError:
-        text = json.dumps(_finite(value), separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+        return json.dumps(_finite(value), separators=(",", ":"), allow_nan=False)
 
 
 def _finite(value: Any) -> Any:
@@ -81,22 +85,21 @@ def _finite(value: Any) -> Any:
 
 
 def _chunks(content: RunContent) -> Iterator[tuple[list[str], str]]:
-    """The details of trials, several cells at a time, compressed; with the cells each chunk holds."""
+    """The details of trials, several cells at a time, as JSON; with the cells each chunk holds."""
     detail = Detail.of(len(content.trials))
     held: list[tuple[str, str]] = []
     for key, trials in trials_by_cell(content.trials).items():
         rows: list[Data] = [trial_evidence(trial, detail, content.folder) for trial in trials]
         held.append((key, f"{json_text(key)}:{json_text(rows)}"))
         if sum(len(text) for _, text in held) > _CHUNK_BYTES:
-            yield _packed(held)
+            yield _together(held)
             held = []
     if held:
-        yield _packed(held)
+        yield _together(held)
 
 
-def _packed(held: list[tuple[str, str]]) -> tuple[list[str], str]:
-    text = "{" + ",".join(text for _, text in held) + "}"
-    return [key for key, _ in held], base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
+def _together(held: list[tuple[str, str]]) -> tuple[list[str], str]:
+    return [key for key, _ in held], "{" + ",".join(text for _, text in held) + "}"
 
 
 def _without_script(content: RunContent) -> str:

@@ -63,7 +63,6 @@ def payload(content: RunContent) -> Data:
             for found in summary.cells
         ],
         "recommendations": [_recommendation(item) for item in content.recommendations],
-        "answers": [answer.as_json() | {"by_metric": None} for answer in summary.answers],
         "doubts": [item.as_json() for item in doubts(summary)],
         "missing": [item.as_json() for item in missing(content.trials)],
         "remarks": [remark.as_json() for remark in summary.remarks],

@@ -1,4 +1,26 @@
 (() => {
+  var __getOwnPropNames = Object.getOwnPropertyNames;
+  var __esm = (fn, res, err) => function __init() {
+    if (err) throw err[0];
+    try {
+      return fn && (res = (0, fn[__getOwnPropNames(fn)[0]])(fn = 0)), res;
+    } catch (e) {
+      throw err = [e], e;
+    }
+  };
+
+  // src/packing.js
+  async function unpacked(element) {
+    const binary = atob(element.textContent);
+    const bytes2 = Uint8Array.from(binary, (letter) => letter.charCodeAt(0));
+    const stream = new Blob([bytes2]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return JSON.parse(await new Response(stream).text());
+  }
+  var init_packing = __esm({
+    "src/packing.js"() {
+    }
+  });
+
   // src/dom.js
   function el(tag, props = {}, ...children) {
     const node = document.createElement(tag);
@@ -11,7 +33,6 @@
     node.append(...children.flat(Infinity).filter((child) => child !== null && child !== void 0 && child !== false));
     return node;
   }
-  var LONG = 72;
   function name(text2, most = LONG) {
     const whole = String(text2);
     return el("bdi", { class: "name", title: whole.length > most ? whole : null }, shortened(whole, most));
@@ -38,9 +59,14 @@
     );
     return el("label", { class: "field" }, el("span", {}, label), field3);
   }
+  var LONG;
+  var init_dom = __esm({
+    "src/dom.js"() {
+      LONG = 72;
+    }
+  });
 
   // src/format.js
-  var THIN = " ";
   function latency(us2) {
     if (us2 === null || us2 === void 0) return "–";
     if (us2 < 1e3) return `${us2.toFixed(us2 >= 100 ? 0 : 1)}${THIN}µs`;
@@ -90,36 +116,42 @@
     if (one === "idle" || other === "idle") return one === other ? 0 : one === "idle" ? -1 : 1;
     return one.localeCompare(other, "en", { numeric: true });
   }
+  var THIN;
+  var init_format = __esm({
+    "src/format.js"() {
+      THIN = " ";
+    }
+  });
 
   // src/payload.js
-  var data = JSON.parse(document.getElementById("payload").textContent);
-  var cellOf = new Map(data.cells.map((cell) => [cell.id, cell]));
-  var packed = document.querySelectorAll("script.chunk");
-  var unpacked = /* @__PURE__ */ new Map();
-  async function unpack(index) {
-    const binary = atob(packed[index].textContent);
-    const bytes2 = Uint8Array.from(binary, (letter) => letter.charCodeAt(0));
-    const stream = new Blob([bytes2]).stream().pipeThrough(new DecompressionStream("gzip"));
-    return JSON.parse(await new Response(stream).text());
-  }
   async function trialsOf(key) {
     const index = data.chunks[key];
     if (index === void 0) return [];
-    if (!unpacked.has(index)) unpacked.set(index, unpack(index));
-    return (await unpacked.get(index))[key] ?? [];
+    if (!unpacked2.has(index)) unpacked2.set(index, unpacked(packed[index]));
+    return (await unpacked2.get(index))[key] ?? [];
   }
   function groupKey(item) {
     return JSON.stringify([item.device, item.model, item.model_sha256, item.runner, item.arm]);
   }
-  var grouped = /* @__PURE__ */ new Map();
-  for (const cell of data.cells) {
-    const key = groupKey(cell);
-    if (!grouped.has(key)) grouped.set(key, []);
-    grouped.get(key).push(cell);
-  }
   function cellsOf(key) {
     return grouped.get(key) ?? [];
   }
+  var data, cellOf, packed, unpacked2, grouped;
+  var init_payload = __esm({
+    "src/payload.js"() {
+      init_packing();
+      data = globalThis.devbench;
+      cellOf = new Map(data.cells.map((cell) => [cell.id, cell]));
+      packed = document.querySelectorAll("script.chunk");
+      unpacked2 = /* @__PURE__ */ new Map();
+      grouped = /* @__PURE__ */ new Map();
+      for (const cell of data.cells) {
+        const key = groupKey(cell);
+        if (!grouped.has(key)) grouped.set(key, []);
+        grouped.get(key).push(cell);
+      }
+    }
+  });
 
   // src/routes.js
   function cellLink(key) {
@@ -141,10 +173,12 @@
   function go(fragment) {
     location.hash = fragment;
   }
+  var init_routes = __esm({
+    "src/routes.js"() {
+    }
+  });
 
   // src/marks.js
-  var TRUST = { trusted: "●", noisy: "◐", contaminated: "▲", insufficient: "○" };
-  var OUTCOMES = { measured: "●", rejected: "✕", failed: "■", skipped: "–", "not-run": "○" };
   function trustMark(verdict) {
     return el("span", { class: `mark trust-${verdict}` }, `${TRUST[verdict] ?? "○"} ${verdict}`);
   }
@@ -155,27 +189,42 @@
     const affinity = cell.affinity === "any" ? "" : ` on ${cell.affinity}`;
     return `${cell.delegate}, ${threads(cell.threads)}${affinity}, ${cell.load}`;
   }
+  function shortText(cell) {
+    const affinity = cell.affinity === "any" ? null : `on ${cell.affinity}`;
+    const named = ["device", "model", "delegate"].filter((key) => !alone[key]).map((key) => cell[key]);
+    return [...named, threads(cell.threads), affinity, cell.load, cell.arm].filter(Boolean).join(" · ");
+  }
   function cellAnchor(key) {
     const cell = cellOf.get(key);
     if (!cell) return el("span", {}, name(key));
-    return el("a", { href: cellLink(key) }, name(`${cell.model}, ${settingText(cell)}, ${cell.device}`, 90));
+    return el("a", { href: cellLink(key) }, name(shortText(cell), 90));
   }
-  function cellList(keys, most = 3) {
-    const list = el("ul", { class: "links" }, keys.slice(0, most).map((key) => el("li", {}, cellAnchor(key))));
-    if (keys.length <= most) return list;
-    const more = el("details", {}, el("summary", {}, `and ${keys.length - most} more`));
-    more.addEventListener("toggle", () => {
-      if (more.open && more.children.length === 1) {
-        more.append(el("ul", { class: "links" }, keys.slice(most, most + 500).map((key) => el("li", {}, cellAnchor(key)))));
-      }
+  function cellList(keys) {
+    if (keys.length === 1) return el("p", { class: "links" }, cellAnchor(keys[0]));
+    const list = el("details", {}, el("summary", {}, `Which ${keys.length.toLocaleString("en")} cells`));
+    list.addEventListener("toggle", () => {
+      if (!list.open || list.children.length > 1) return;
+      list.append(el("ul", { class: "links" }, keys.slice(0, LISTED).map((key) => el("li", {}, cellAnchor(key)))));
+      if (keys.length > LISTED) list.append(el("p", { class: "hint" }, `and ${keys.length - LISTED} more`));
     });
-    return [list, more];
+    return list;
   }
+  var TRUST, OUTCOMES, isAlone, alone, LISTED;
+  var init_marks = __esm({
+    "src/marks.js"() {
+      init_dom();
+      init_format();
+      init_payload();
+      init_routes();
+      TRUST = { trusted: "●", noisy: "◐", contaminated: "▲", insufficient: "○" };
+      OUTCOMES = { measured: "●", rejected: "✕", failed: "■", skipped: "–", "not-run": "○" };
+      isAlone = (key) => new Set(data.cells.map((cell) => cell[key])).size === 1;
+      alone = Object.fromEntries(["device", "model", "delegate"].map((key) => [key, isAlone(key)]));
+      LISTED = 500;
+    }
+  });
 
   // src/state.js
-  var FILTERS = ["device", "model", "delegate", "load"];
-  var state = { device: "", model: "", delegate: "", load: "", text: "", focus: 0 };
-  var listeners = [];
   function onChange(listener) {
     listeners.push(listener);
   }
@@ -197,9 +246,17 @@
     const left = new Set(matchingCells().map(groupKey));
     return data.recommendations.filter((item) => left.has(groupKey(item)));
   }
+  var FILTERS, state, listeners;
+  var init_state = __esm({
+    "src/state.js"() {
+      init_payload();
+      FILTERS = ["device", "model", "delegate", "load"];
+      state = { device: "", model: "", delegate: "", load: "", text: "", focus: 0 };
+      listeners = [];
+    }
+  });
 
   // src/answers.js
-  var PAGE = 8;
   function answers() {
     const list = el("div", { class: "cards" });
     const more = el("p", { class: "more no-print" });
@@ -251,13 +308,13 @@
     return el(
       "section",
       { class: `choice ${found.certainty}` },
-      el("h4", {}, title),
+      el("h4", {}, title, found.certainty === "settled" ? null : el("span", { class: "unsettled", title: found.reason }, "not settled")),
       el("p", { class: "setting" }, `${threads(found.threads)}`, el("span", { class: "delegate" }, name(found.delegate, 40), found.affinity === "any" ? "" : ` on ${found.affinity}`)),
       el(
         "p",
         { class: "figure" },
         el("a", { href: cellLink(found.cell), title: "its trials" }, latency(cell.p50?.[0])),
-        el("span", { class: "interval" }, interval(cell.p50) || (cell.p50_note ?? "no interval"))
+        el("span", { class: "interval" }, interval(cell.p50) || "no interval yet")
       ),
       el(
         "dl",
@@ -267,19 +324,27 @@
         pair("varies", cell.cv_between === null ? "–" : `${percent(cell.cv_between)} between processes`),
         where ? pair("load", name(where, 40)) : null,
         pair("trust", trustMark(cell.trust))
-      ),
-      found.certainty === "settled" ? null : el("p", { class: "unsettled" }, `Not settled: ${found.reason}.`)
+      )
     );
   }
   function pair(term, value) {
     return [el("dt", {}, term), el("dd", {}, value)];
   }
-  var answersTitle = () => data.recommendations.length > 1 ? `What to use: ${counted(data.recommendations.length, "answer")}` : "What to use";
+  var PAGE, answersTitle;
+  var init_answers = __esm({
+    "src/answers.js"() {
+      init_dom();
+      init_format();
+      init_marks();
+      init_payload();
+      init_routes();
+      init_state();
+      PAGE = 8;
+      answersTitle = () => data.recommendations.length > 1 ? `What to use: ${counted(data.recommendations.length, "answer")}` : "What to use";
+    }
+  });
 
   // src/theme.js
-  var listeners2 = /* @__PURE__ */ new Set();
-  var probe = document.createElement("span");
-  probe.hidden = true;
   function onTheme(listener) {
     listeners2.add(listener);
   }
@@ -288,9 +353,6 @@
     else delete document.documentElement.dataset.theme;
     for (const listener of listeners2) listener();
   }
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-    for (const listener of listeners2) listener();
-  });
   function colour(property) {
     if (!probe.isConnected) document.body.append(probe);
     probe.style.color = `var(--${property})`;
@@ -303,15 +365,19 @@
       series: [1, 2, 3, 4, 5, 6].map((number) => colour(`series-${number}`))
     };
   }
+  var listeners2, probe;
+  var init_theme = __esm({
+    "src/theme.js"() {
+      listeners2 = /* @__PURE__ */ new Set();
+      probe = document.createElement("span");
+      probe.hidden = true;
+      matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+        for (const listener of listeners2) listener();
+      });
+    }
+  });
 
   // src/charts/chart.js
-  var live = /* @__PURE__ */ new Set();
-  var seen = new IntersectionObserver((entries) => {
-    for (const entry of entries) if (entry.isIntersecting) entry.target.drawn();
-  }, { rootMargin: "400px" });
-  var sized = new ResizeObserver((entries) => {
-    for (const entry of entries) entry.target.resized();
-  });
   function chart({ label, height, draw, onClick }) {
     const place = el("div", { class: "chart", role: "img", "aria-label": label });
     place.style.height = `${height}px`;
@@ -354,14 +420,13 @@
   function renderAll() {
     for (const place of live) if (place.isConnected) place.render();
   }
-  onTheme(renderAll);
   function base() {
     const shown = colours();
     return {
       animation: false,
       backgroundColor: "transparent",
       color: shown.series,
-      textStyle: { fontFamily: "inherit", color: shown.ink, fontSize: 12 }
+      textStyle: { fontFamily: getComputedStyle(document.body).fontFamily, color: shown.ink, fontSize: 12 }
     };
   }
   function tooltip(shown, formatter, more = {}) {
@@ -452,9 +517,23 @@
       }
     };
   }
+  var live, seen, sized;
+  var init_chart = __esm({
+    "src/charts/chart.js"() {
+      init_dom();
+      init_theme();
+      live = /* @__PURE__ */ new Set();
+      seen = new IntersectionObserver((entries) => {
+        for (const entry of entries) if (entry.isIntersecting) entry.target.drawn();
+      }, { rootMargin: "400px" });
+      sized = new ResizeObserver((entries) => {
+        for (const entry of entries) entry.target.resized();
+      });
+      onTheme(renderAll);
+    }
+  });
 
   // src/doubts.js
-  var SHOWN = 5;
   function doubts() {
     return el(
       "div",
@@ -502,9 +581,18 @@
       el("p", { class: "remedy" }, `To do: ${item.remedy}.`)
     );
   }
+  var SHOWN;
+  var init_doubts = __esm({
+    "src/doubts.js"() {
+      init_dom();
+      init_format();
+      init_marks();
+      init_payload();
+      SHOWN = 5;
+    }
+  });
 
   // src/charts/timeline.js
-  var PANEL = 150;
   function timeline(trial) {
     const panels = panelsOf(trial);
     if (!panels.length) return null;
@@ -552,11 +640,16 @@
     }
     return panels;
   }
+  var PANEL;
+  var init_timeline = __esm({
+    "src/charts/timeline.js"() {
+      init_chart();
+      init_format();
+      PANEL = 150;
+    }
+  });
 
   // src/evidence.js
-  var dialog = el("dialog", { class: "evidence", "aria-labelledby": "evidence-title" });
-  var inside = el("div", { class: "inside" });
-  var latest = 0;
   function evidence() {
     dialog.append(el("form", { method: "dialog", class: "closing" }, el("button", { type: "submit", "aria-label": "Close" }, "Close")), inside);
     dialog.addEventListener("close", () => {
@@ -583,6 +676,9 @@
     else if (route.kind === "trial" && trial) replace(inside, trialView(cell, trial, route.number, trials.length));
     else replace(inside, cellView(cell, trials));
     dialog.scrollTop = 0;
+    const title = dialog.querySelector("#evidence-title");
+    title.tabIndex = -1;
+    title.focus({ preventScroll: true });
   }
   function cellView(cell, trials) {
     const metric2 = (key) => [key, cell[key] ? `${latency(cell[key][0])}${interval(cell[key]) ? `  (${interval(cell[key])})` : ""}` : null];
@@ -646,7 +742,7 @@
       el("h3", {}, "Evidence"),
       fold("Command line and environment", el("pre", {}, trial.argv.map((word) => quoted(String(word))).join(" \\\n  ")), Object.keys(trial.env).length ? tree(trial.env) : null),
       fold("Observed by the runner", tree(trial.observed)),
-      fold("Device before and after", trial.states.some((one) => Object.keys(one ?? {}).length) ? tree(trial.states) : el("p", { class: "empty" }, "No limits are set for this device, so its state was not asked for.")),
+      fold("Device before and after", trial.states.some((one) => Object.keys(one ?? {}).length) ? tree({ before: trial.states[0], after: trial.states.at(-1) }) : el("p", { class: "empty" }, "No limits are set for this device, so its state was not asked for.")),
       fold("Load", tree(trial.load)),
       fold("Process as the agent saw it", tree({ started: trial.started, closing: trial.closing })),
       fold("Metrics", tree(trial.metrics)),
@@ -694,9 +790,22 @@
     if (!entries.length) return el("span", { class: "muted" }, "none");
     return el("dl", { class: "facts-list" }, entries.map(([key, item]) => [el("dt", {}, name(key, 60)), el("dd", {}, tree(item))]));
   }
+  var dialog, inside, latest;
+  var init_evidence = __esm({
+    "src/evidence.js"() {
+      init_timeline();
+      init_dom();
+      init_format();
+      init_marks();
+      init_payload();
+      init_routes();
+      dialog = el("dialog", { class: "evidence", "aria-labelledby": "evidence-title" });
+      inside = el("div", { class: "inside" });
+      latest = 0;
+    }
+  });
 
   // src/charts/distributions.js
-  var ROW = 30;
   function distributions(cells) {
     const shownCells = cells.slice().reverse();
     const names = shownCells.map((cell) => settingName(cell, cells));
@@ -772,10 +881,18 @@
     const said = cells.slice(0, 12).map((cell) => `${settingName(cell, cells)}: ${cell.p50 ? latency(cell.p50[0]) : "not measured"}`);
     return said.join("; ");
   }
+  var ROW;
+  var init_distributions = __esm({
+    "src/charts/distributions.js"() {
+      init_dom();
+      init_format();
+      init_routes();
+      init_chart();
+      ROW = 30;
+    }
+  });
 
   // src/charts/load_lines.js
-  var SYMBOLS = ["circle", "rect", "triangle", "diamond", "pin", "arrow"];
-  var DASHES = ["solid", "dashed", "dotted", [8, 3, 2, 3], [2, 6], [12, 4]];
   function loadLines(cells, metric2) {
     const loads = [...new Set(cells.map((cell) => cell.load))].sort(compareLoads);
     const delegates = [...new Set(cells.map((cell) => cell.delegate))];
@@ -834,10 +951,19 @@
       words: [latency(found[0]), `${plain(title)}, ${plain(cell.load)}`, `95 % interval ${interval(found) || "unknown"}`, cell.trust]
     };
   }
+  var SYMBOLS, DASHES;
+  var init_load_lines = __esm({
+    "src/charts/load_lines.js"() {
+      init_dom();
+      init_format();
+      init_routes();
+      init_chart();
+      SYMBOLS = ["circle", "rect", "triangle", "diamond", "pin", "arrow"];
+      DASHES = ["solid", "dashed", "dotted", [8, 3, 2, 3], [2, 6], [12, 4]];
+    }
+  });
 
   // src/charts/speedups.js
-  var ROW2 = 40;
-  var REACH = 1;
   function speedups(cells) {
     const sweeps = /* @__PURE__ */ new Map();
     for (const cell of cells) {
@@ -854,7 +980,7 @@
     const fields = cells.map((cell) => field(cell, loads.indexOf(cell.load), counts.indexOf(cell.threads), base2));
     return chart({
       label: `Speed-up over ${threads(base2)}, ${title}: ${fields.map((one) => `${one.where}: ${one.text}`).join("; ")}`,
-      height: 56 + ROW2 * counts.length,
+      height: 56 + Math.max(40, Math.min(96, 260 / counts.length)) * counts.length,
       onClick: (event) => event.data?.link && go(event.data.link),
       draw: (shown) => ({
         grid: { left: 8, right: 8, top: 8, bottom: 8, containLabel: true },
@@ -904,9 +1030,18 @@
       link
     };
   }
+  var REACH;
+  var init_speedups = __esm({
+    "src/charts/speedups.js"() {
+      init_dom();
+      init_format();
+      init_routes();
+      init_chart();
+      REACH = 1;
+    }
+  });
 
   // src/explore.js
-  var metric = "p50";
   function explore() {
     const place = el("div", { class: "explore" });
     const draw = () => {
@@ -959,9 +1094,21 @@
   function figure(title, hint, content, kind = "") {
     return el("figure", { class: kind }, el("figcaption", {}, el("h4", {}, title), el("p", { class: "hint" }, hint)), content);
   }
+  var metric;
+  var init_explore = __esm({
+    "src/explore.js"() {
+      init_distributions();
+      init_load_lines();
+      init_speedups();
+      init_dom();
+      init_format();
+      init_payload();
+      init_state();
+      metric = "p50";
+    }
+  });
 
   // src/filters.js
-  var TITLES = { device: "Device", model: "Model", delegate: "Delegate", load: "Load" };
   function filters() {
     const fields = el("div", { class: "fields" });
     const said = el("p", { class: "said", role: "status" });
@@ -991,6 +1138,16 @@
     node.querySelector("select").id = `filter-${key}`;
     return node;
   }
+  var TITLES;
+  var init_filters = __esm({
+    "src/filters.js"() {
+      init_dom();
+      init_format();
+      init_payload();
+      init_state();
+      TITLES = { device: "Device", model: "Model", delegate: "Delegate", load: "Load" };
+    }
+  });
 
   // src/header.js
   function header(sections2) {
@@ -1040,21 +1197,37 @@
         el("strong", {}, name(device.name, 40)),
         " ",
         device.facts,
-        device.findings.map((finding) => el("div", { class: "finding" }, `${finding.severity}: ${finding.reason}; ${finding.remedy}`)),
+        findings2(device.findings),
         device.ending && device.ending !== "done" ? el("div", { class: "finding" }, `The work ended early: ${device.ending}`) : null
       )
     );
     if (data.devices.length === 1) return el("ul", { class: "devices" }, shown);
     return el("details", { class: "devices" }, el("summary", {}, counted(data.devices.length, "device")), el("ul", {}, shown));
   }
+  function findings2(list) {
+    const text2 = (finding) => `${finding.reason}; ${finding.remedy}`;
+    const notes = list.filter((finding) => finding.severity === "note");
+    const grave = list.filter((finding) => finding.severity !== "note");
+    return [
+      grave.map((finding) => el("div", { class: "finding" }, `${finding.severity}: ${text2(finding)}`)),
+      notes.length ? el("details", {}, el("summary", {}, counted(notes.length, "note")), notes.map((finding) => el("div", {}, text2(finding)))) : null
+    ];
+  }
   function themeField() {
     const choose = (event) => setTheme(event.target.value);
     const options = [["", "System"], ["light", "Light"], ["dark", "Dark"]].map(([value, text2]) => el("option", { value }, text2));
     return el("label", { class: "field theme" }, el("span", {}, "Theme"), el("select", { id: "theme", on: { change: choose } }, options));
   }
+  var init_header = __esm({
+    "src/header.js"() {
+      init_dom();
+      init_format();
+      init_payload();
+      init_theme();
+    }
+  });
 
   // src/charts/changes.js
-  var ROW3 = 24;
   function changeColour(verdict, shown) {
     if (verdict.endsWith("slower")) return shown.slower;
     if (verdict.endsWith("faster")) return shown.faster;
@@ -1066,13 +1239,13 @@
     const reach = Math.max(6, ...ends.map((value) => Math.min(Math.abs(value), 300))) * 1.05;
     return chart({
       label: `Change of each cell: ${rows.slice(0, 20).map((row2) => `${plain(row2.name)} ${signed(row2.effect)} ${row2.verdict}`).join("; ")}`,
-      height: 60 + ROW3 * rows.length,
+      height: 60 + ROW2 * rows.length,
       onClick: (event) => event.data?.link && go(event.data.link),
       draw: (shown, width) => ({
         grid: { left: 8, right: 12, top: 8, bottom: 34, containLabel: true },
         tooltip: tooltip(shown, (event) => event.data?.words ? lines(...event.data.words) : ""),
         xAxis: valueAxis(shown, { min: -reach, max: reach, name: "change in %, slower to the right", nameLocation: "middle", nameGap: 26, axisLabel: { color: shown.muted, formatter: (value) => `${value > 0 ? "+" : ""}${Math.round(value)}`, showMinLabel: false, showMaxLabel: false } }),
-        yAxis: categoryAxis(shown, shownRows.map((row2) => plain(row2.short ?? row2.name, 60)), { axisLabel: { color: shown.ink, interval: 0, width: width < 560 ? 130 : 380, overflow: "truncate" } }),
+        yAxis: categoryAxis(shown, shownRows.map((row2) => plain(row2.short ?? row2.name, 66)), { axisLabel: { color: shown.ink, interval: 0, width: width < 560 ? 130 : 420, overflow: "truncate" } }),
         series: [
           {
             type: "custom",
@@ -1105,6 +1278,16 @@
       })
     });
   }
+  var ROW2;
+  var init_changes = __esm({
+    "src/charts/changes.js"() {
+      init_dom();
+      init_format();
+      init_routes();
+      init_chart();
+      ROW2 = 24;
+    }
+  });
 
   // src/charts/history.js
   function history2(item) {
@@ -1149,9 +1332,15 @@
       })
     });
   }
+  var init_history = __esm({
+    "src/charts/history.js"() {
+      init_dom();
+      init_format();
+      init_chart();
+    }
+  });
 
   // src/charts/operators.js
-  var ROWS_MAX = 14;
   function operatorTypes(profile) {
     const rows = profile.types.slice(0, ROWS_MAX);
     const rest = profile.types.slice(ROWS_MAX);
@@ -1188,6 +1377,15 @@
       })
     });
   }
+  var ROWS_MAX;
+  var init_operators = __esm({
+    "src/charts/operators.js"() {
+      init_dom();
+      init_format();
+      init_chart();
+      ROWS_MAX = 14;
+    }
+  });
 
   // src/charts/pareto.js
   function pareto(sized2) {
@@ -1222,9 +1420,17 @@
     const label = { show: points.length <= 24, position: "top", distance: 6, formatter: ({ name: name2 }) => name2, color: shown.ink };
     return { type: "scatter", name: title, symbol, symbolSize: 11, itemStyle: { color: colour2 }, label, labelLayout: { hideOverlap: true, moveOverlap: "shiftY" }, data: points };
   }
+  var init_pareto = __esm({
+    "src/charts/pareto.js"() {
+      init_dom();
+      init_chart();
+      init_format();
+      init_payload();
+      init_routes();
+    }
+  });
 
   // src/charts/sustained.js
-  var DASHES2 = ["solid", "dashed", "dotted"];
   function sustained(cells) {
     return chart({
       label: `Sustained latency: ${cells.map((cell) => `${plain(cell.name)} from ${latency(cell.start_us)} to ${latency(cell.end_us)}`).join("; ")}`,
@@ -1245,6 +1451,15 @@
       })
     });
   }
+  var DASHES2;
+  var init_sustained = __esm({
+    "src/charts/sustained.js"() {
+      init_dom();
+      init_format();
+      init_chart();
+      DASHES2 = ["solid", "dashed", "dotted"];
+    }
+  });
 
   // src/more.js
   function chosen(label, id, options, draw) {
@@ -1294,12 +1509,6 @@
     const shown = [...places].filter(([, sized2]) => sized2.length > 1);
     return chosen("Where", "sized", shown.map(([title]) => title), (index) => figure("Size against latency", "Each model by its fastest setting there. The dashed line joins the models that no other beats in both size and latency.", pareto(shown[index][1]), "wide"));
   }
-  var hasSizes = () => {
-    const seen2 = /* @__PURE__ */ new Map();
-    for (const one of data.sized) seen2.set(`${one.device} · ${one.load}`, (seen2.get(`${one.device} · ${one.load}`) ?? 0) + 1);
-    return [...seen2.values()].some((count) => count > 1);
-  };
-  var ROWS = 40;
   function comparisonPart() {
     const { compared } = data;
     const place = el("div");
@@ -1334,9 +1543,7 @@
   }
   function shortName(row2) {
     const cell = cellOf.get(row2.cell);
-    if (!cell) return row2.name;
-    const alone = (key) => new Set(data.cells.map((other) => other[key])).size === 1;
-    return [alone("device") ? null : cell.device, alone("model") ? null : cell.model, settingText(cell)].filter(Boolean).join(" · ");
+    return cell ? shortText(cell) : row2.name;
   }
   function onlySide(title, cells) {
     if (!cells.length) return null;
@@ -1345,7 +1552,7 @@
   function historyPart() {
     const { cells, runs_left_out: older, cells_left_out: others } = data.past;
     const changed = cells.filter((item) => item.changes.length).length;
-    const title = (item) => `${item.changes.length ? `${item.changes.map((change2) => `${change2.direction} ${signed(change2.effect_percent)}`).join(", ")}: ` : ""}${item.name}`;
+    const title = (item) => `${item.changes.length ? `${item.changes.map((change2) => `${change2.direction} ${signed(change2.effect_percent)}`).join(", ")}: ` : ""}${cellOf.has(item.cell) ? shortText(cellOf.get(item.cell)) : item.name}`;
     const left = [older ? `${counted(older, "older run")} not read` : null, others ? `${counted(others, "cell")} not shown` : null].filter(Boolean);
     return [
       el("p", { class: "hint" }, `${changed} of ${counted(cells.length, "cell")} changed over the runs of this store${left.length ? ` (${left.join(", ")})` : ""}.`),
@@ -1362,13 +1569,30 @@
       el("div", { class: "scroller" }, el("table", {}, el("thead", {}, el("tr", {}, head.map(([text2, kind]) => el("th", { scope: "col", class: kind }, text2)))), el("tbody", {}, rows)))
     ];
   }
+  var hasSizes, ROWS;
+  var init_more = __esm({
+    "src/more.js"() {
+      init_changes();
+      init_history();
+      init_operators();
+      init_pareto();
+      init_sustained();
+      init_dom();
+      init_explore();
+      init_format();
+      init_marks();
+      init_payload();
+      init_state();
+      hasSizes = () => {
+        const seen2 = /* @__PURE__ */ new Map();
+        for (const one of data.sized) seen2.set(`${one.device} · ${one.load}`, (seen2.get(`${one.device} · ${one.load}`) ?? 0) + 1);
+        return [...seen2.values()].some((count) => count > 1);
+      };
+      ROWS = 40;
+    }
+  });
 
   // src/table.js
-  var PAGE2 = 50;
-  var TRUST_ORDER = ["trusted", "noisy", "contaminated", "insufficient"];
-  var varies = (key) => new Set(data.cells.map((cell) => cell[key])).size > 1;
-  var inColumn = columnOf(data.cells.flatMap((cell) => [cell.p50?.[0], cell.p95?.[0]]));
-  var us = (value) => value === null || value === void 0 ? "" : inColumn.show(value);
   function columns() {
     return [
       text("Device", "device"),
@@ -1384,13 +1608,13 @@
         show: (cell) => el("a", { href: cellLink(cell.id) }, cell.p50 ? us(cell.p50[0]) : "not measured")
       },
       figure2("95 % interval", (cell) => cell.half, (value) => percent(value), (cell) => cell.p50 && cell.p50[1] !== null ? `${us(cell.p50[1])} – ${us(cell.p50[2])}` : ""),
+      { title: "Trust", order: (one, other) => TRUST_ORDER.indexOf(one.trust) - TRUST_ORDER.indexOf(other.trust), show: (cell) => trustMark(cell.trust), plain: (cell) => cell.trust },
+      figure2("Counted", (cell) => cell.outcomes.measured ?? 0, String, (cell) => `${cell.outcomes.measured ?? 0} of ${cell.trials.length}`),
       figure2(`mean, ${inColumn.unit}`, (cell) => cell.mean?.[0], us),
       figure2(`p95, ${inColumn.unit}`, (cell) => cell.p95?.[0], us),
-      figure2("Between processes", (cell) => cell.cv_between, (value) => percent(value)),
+      figure2("Varies", (cell) => cell.cv_between, (value) => percent(value)),
       figure2("Speed-up", (cell) => cell.speedup?.[0], times, (cell) => cell.speedup ? [times(cell.speedup[0]), el("span", { class: `verdict ${cell.verdict}` }, ` ${cell.verdict}`)] : ""),
-      figure2("Against idle", (cell) => cell.vs_idle?.[0], times),
-      figure2("Counted", (cell) => cell.outcomes.measured ?? 0, String, (cell) => `${cell.outcomes.measured ?? 0} of ${cell.trials.length}`),
-      { title: "Trust", order: (one, other) => TRUST_ORDER.indexOf(one.trust) - TRUST_ORDER.indexOf(other.trust), show: (cell) => trustMark(cell.trust), plain: (cell) => cell.trust }
+      figure2("Against idle", (cell) => cell.vs_idle?.[0], times)
     ].filter(Boolean);
   }
   function text(title, key) {
@@ -1433,7 +1657,8 @@
     onChange(() => (page = 0, draw()));
     draw();
     const scroller = el("div", { class: "scroller", tabindex: 0, role: "region", "aria-label": "Table of cells" }, el("table", { id: "cells-table" }, el("thead", {}, head), body));
-    return [scroller, el("div", { class: "table-foot no-print" }, pager, copyButton(() => asTsv(rows(), shownColumns)))];
+    const legend = "p50 is the typical trial, mean and p95 the same for each trial's mean and 95th percentile. Varies: the spread between processes. Speed-up: against the fewest threads at the same load. Against idle: how many times longer under load.";
+    return [scroller, el("p", { class: "hint legend" }, legend), el("div", { class: "table-foot no-print" }, pager, copyButton(() => asTsv(rows(), shownColumns)))];
   }
   function sorted(cells, { column: column2, isDown }) {
     if (!column2) return cells;
@@ -1502,20 +1727,25 @@
       return done;
     }
   }
+  var PAGE2, TRUST_ORDER, varies, inColumn, us;
+  var init_table = __esm({
+    "src/table.js"() {
+      init_dom();
+      init_format();
+      init_marks();
+      init_payload();
+      init_routes();
+      init_state();
+      PAGE2 = 50;
+      TRUST_ORDER = ["trusted", "noisy", "contaminated", "insufficient"];
+      varies = (key) => new Set(data.cells.map((cell) => cell[key])).size > 1;
+      inColumn = columnOf(data.cells.flatMap((cell) => [cell.p50?.[0], cell.p95?.[0]]));
+      us = (value) => value === null || value === void 0 ? "" : inColumn.show(value);
+    }
+  });
 
   // src/main.js
-  var hasCells = data.cells.length > 0;
-  var PARTS = [
-    ["answers", "Answer", answersTitle(), answers, true],
-    ["doubts", "What to doubt", "What to doubt", doubts, true],
-    ["compare", "Comparison", "Against the baseline", comparisonPart, data.compared !== null],
-    ["charts", "Charts", "Charts", explore, hasCells],
-    ["sizes", "Size and latency", "Size and latency", sizesPart, hasSizes()],
-    ["operators", "Operators", "Operators", operatorsPart, data.ops.length > 0],
-    ["history", "History", "History", historyPart, data.past.cells.length > 0],
-    ["sustained", "Sustained", "Without a rest", sustainedPart, data.sustained.length > 0],
-    ["cells", "All cells", "All cells", table, hasCells]
-  ].filter(([, , , , isThere]) => isThere);
+  var main_exports = {};
   function section([id, , title, content]) {
     return el("section", { id, class: "part", "aria-labelledby": `${id}-title` }, el("h2", { id: `${id}-title` }, title), content());
   }
@@ -1523,26 +1753,68 @@
     const made = `Made by devbench ${data.devbench}. This file needs no network and asks for none.`;
     return el("footer", {}, made, " A trial is a fresh process; only measured trials enter an estimate. Raw samples: ", el("code", {}, `devbench export ${data.run.id}`));
   }
-  var sections = PARTS.map(section);
-  if (hasCells) {
-    const first = data.recommendations.length > 6 ? "answers" : data.compared ? "compare" : "charts";
-    sections.splice(PARTS.findIndex(([id]) => id === first), 0, filters());
-  }
-  replace(
-    document.getElementById("page"),
-    header(PARTS.map(([id, title]) => [id, title])),
-    el("main", {}, sections),
-    footer(),
-    evidence()
-  );
-  var before = "";
-  addEventListener("beforeprint", () => {
-    before = document.documentElement.dataset.theme ?? "";
-    setTheme("light");
-    drawAll();
+  var hasCells, PARTS, sections, before;
+  var init_main = __esm({
+    "src/main.js"() {
+      init_answers();
+      init_chart();
+      init_dom();
+      init_doubts();
+      init_evidence();
+      init_explore();
+      init_filters();
+      init_header();
+      init_more();
+      init_payload();
+      init_table();
+      init_theme();
+      hasCells = data.cells.length > 0;
+      PARTS = [
+        ["answers", "Answer", answersTitle(), answers, true],
+        ["doubts", "What to doubt", "What to doubt", doubts, true],
+        ["compare", "Comparison", "Against the baseline", comparisonPart, data.compared !== null],
+        ["charts", "Charts", "Charts", explore, hasCells],
+        ["sizes", "Size and latency", "Size and latency", sizesPart, hasSizes()],
+        ["operators", "Operators", "Operators", operatorsPart, data.ops.length > 0],
+        ["history", "History", "History", historyPart, data.past.cells.length > 0],
+        ["sustained", "Sustained", "Without a rest", sustainedPart, data.sustained.length > 0],
+        ["cells", "All cells", "All cells", table, hasCells]
+      ].filter(([, , , , isThere]) => isThere);
+      sections = PARTS.map(section);
+      if (hasCells) {
+        const first = data.recommendations.length > 6 ? "answers" : data.compared ? "compare" : "charts";
+        sections.splice(PARTS.findIndex(([id]) => id === first), 0, filters());
+      }
+      replace(
+        document.getElementById("page"),
+        header(PARTS.map(([id, title]) => [id, title])),
+        el("main", {}, sections),
+        footer(),
+        evidence()
+      );
+      before = "";
+      addEventListener("beforeprint", () => {
+        before = document.documentElement.dataset.theme ?? "";
+        setTheme("light");
+        drawAll();
+      });
+      addEventListener("afterprint", () => setTheme(before));
+      show();
+      performance.mark("devbench-interactive");
+      document.documentElement.dataset.ready = "yes";
+    }
   });
-  addEventListener("afterprint", () => setTheme(before));
-  show();
-  performance.mark("devbench-interactive");
-  document.documentElement.dataset.ready = "yes";
+
+  // src/boot.js
+  init_packing();
+  async function boot() {
+    globalThis.devbench = await unpacked(document.getElementById("payload"));
+    await Promise.resolve().then(() => (init_main(), main_exports));
+  }
+  boot().catch((error) => {
+    const words = document.createElement("p");
+    words.textContent = `This page could not be drawn (${error.message}). It needs a browser of 2024 or later.`;
+    document.getElementById("page").append(words);
+    throw error;
+  });
 })();

@@ -11,7 +11,7 @@ await build({
   minify: true,
   outfile: `${target}/charts.js`,
 });
-await build({ ...shared, entryPoints: ["src/main.js"], outfile: `${target}/page.js` });
+await build({ ...shared, entryPoints: ["src/boot.js"], outfile: `${target}/page.js` });
 
 const licences = [
   ["echarts", "LICENSE"],

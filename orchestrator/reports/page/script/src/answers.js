@@ -64,13 +64,13 @@ function choice(title, found) {
   return el(
     "section",
     { class: `choice ${found.certainty}` },
-    el("h4", {}, title),
+    el("h4", {}, title, found.certainty === "settled" ? null : el("span", { class: "unsettled", title: found.reason }, "not settled")),
     el("p", { class: "setting" }, `${threads(found.threads)}`, el("span", { class: "delegate" }, name(found.delegate, 40), found.affinity === "any" ? "" : ` on ${found.affinity}`)),
     el(
       "p",
       { class: "figure" },
       el("a", { href: cellLink(found.cell), title: "its trials" }, latency(cell.p50?.[0])),
-      el("span", { class: "interval" }, interval(cell.p50) || (cell.p50_note ?? "no interval")),
+      el("span", { class: "interval" }, interval(cell.p50) || "no interval yet"),
     ),
     el(
       "dl",
@@ -81,7 +81,6 @@ function choice(title, found) {
       where ? pair("load", name(where, 40)) : null,
       pair("trust", trustMark(cell.trust)),
     ),
-    found.certainty === "settled" ? null : el("p", { class: "unsettled" }, `Not settled: ${found.reason}.`),
   );
 }
 

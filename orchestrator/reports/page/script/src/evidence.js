@@ -39,6 +39,9 @@ export async function show() {
   else if (route.kind === "trial" && trial) replace(inside, trialView(cell, trial, route.number, trials.length));
   else replace(inside, cellView(cell, trials));
   dialog.scrollTop = 0;
+  const title = dialog.querySelector("#evidence-title");
+  title.tabIndex = -1;
+  title.focus({ preventScroll: true });
 }
 
 // A cell
@@ -109,7 +112,7 @@ function trialView(cell, trial, number, count) {
     el("h3", {}, "Evidence"),
     fold("Command line and environment", el("pre", {}, trial.argv.map((word) => quoted(String(word))).join(" \\\n  ")), Object.keys(trial.env).length ? tree(trial.env) : null),
     fold("Observed by the runner", tree(trial.observed)),
-    fold("Device before and after", trial.states.some((one) => Object.keys(one ?? {}).length) ? tree(trial.states) : el("p", { class: "empty" }, "No limits are set for this device, so its state was not asked for.")),
+    fold("Device before and after", trial.states.some((one) => Object.keys(one ?? {}).length) ? tree({ before: trial.states[0], after: trial.states.at(-1) }) : el("p", { class: "empty" }, "No limits are set for this device, so its state was not asked for.")),
     fold("Load", tree(trial.load)),
     fold("Process as the agent saw it", tree({ started: trial.started, closing: trial.closing })),
     fold("Metrics", tree(trial.metrics)),

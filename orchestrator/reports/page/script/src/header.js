@@ -56,12 +56,23 @@ function devices() {
       el("strong", {}, name(device.name, 40)),
       " ",
       device.facts,
-      device.findings.map((finding) => el("div", { class: "finding" }, `${finding.severity}: ${finding.reason}; ${finding.remedy}`)),
+      findings(device.findings),
       device.ending && device.ending !== "done" ? el("div", { class: "finding" }, `The work ended early: ${device.ending}`) : null,
     ),
   );
   if (data.devices.length === 1) return el("ul", { class: "devices" }, shown);
   return el("details", { class: "devices" }, el("summary", {}, counted(data.devices.length, "device")), el("ul", {}, shown));
+}
+
+/** Warnings in the open; notes behind a word, as they say what is so and not what is wrong. */
+function findings(list) {
+  const text = (finding) => `${finding.reason}; ${finding.remedy}`;
+  const notes = list.filter((finding) => finding.severity === "note");
+  const grave = list.filter((finding) => finding.severity !== "note");
+  return [
+    grave.map((finding) => el("div", { class: "finding" }, `${finding.severity}: ${text(finding)}`)),
+    notes.length ? el("details", {}, el("summary", {}, counted(notes.length, "note")), notes.map((finding) => el("div", {}, text(finding)))) : null,
+  ];
 }
 
 function themeField() {

@@ -2,7 +2,7 @@
 
 import { el, name } from "./dom.js";
 import { threads } from "./format.js";
-import { cellOf } from "./payload.js";
+import { cellOf, data } from "./payload.js";
 import { cellLink } from "./routes.js";
 
 const TRUST = { trusted: "●", noisy: "◐", contaminated: "▲", insufficient: "○" };
@@ -21,21 +21,32 @@ export function settingText(cell) {
   return `${cell.delegate}, ${threads(cell.threads)}${affinity}, ${cell.load}`;
 }
 
+const isAlone = (key) => new Set(data.cells.map((cell) => cell[key])).size === 1;
+const alone = Object.fromEntries(["device", "model", "delegate"].map((key) => [key, isAlone(key)]));
+
+/** A cell by what tells it from the others of this run. */
+export function shortText(cell) {
+  const affinity = cell.affinity === "any" ? null : `on ${cell.affinity}`;
+  const named = ["device", "model", "delegate"].filter((key) => !alone[key]).map((key) => cell[key]);
+  return [...named, threads(cell.threads), affinity, cell.load, cell.arm].filter(Boolean).join(" · ");
+}
+
 export function cellAnchor(key) {
   const cell = cellOf.get(key);
   if (!cell) return el("span", {}, name(key));
-  return el("a", { href: cellLink(key) }, name(`${cell.model}, ${settingText(cell)}, ${cell.device}`, 90));
+  return el("a", { href: cellLink(key) }, name(shortText(cell), 90));
 }
 
-/** The first few links, and the rest behind a word. */
-export function cellList(keys, most = 3) {
-  const list = el("ul", { class: "links" }, keys.slice(0, most).map((key) => el("li", {}, cellAnchor(key))));
-  if (keys.length <= most) return list;
-  const more = el("details", {}, el("summary", {}, `and ${keys.length - most} more`));
-  more.addEventListener("toggle", () => {
-    if (more.open && more.children.length === 1) {
-      more.append(el("ul", { class: "links" }, keys.slice(most, most + 500).map((key) => el("li", {}, cellAnchor(key)))));
-    }
+const LISTED = 500;
+
+/** Links to cells behind a word, made when somebody opens it; a single one stands in the open. */
+export function cellList(keys) {
+  if (keys.length === 1) return el("p", { class: "links" }, cellAnchor(keys[0]));
+  const list = el("details", {}, el("summary", {}, `Which ${keys.length.toLocaleString("en")} cells`));
+  list.addEventListener("toggle", () => {
+    if (!list.open || list.children.length > 1) return;
+    list.append(el("ul", { class: "links" }, keys.slice(0, LISTED).map((key) => el("li", {}, cellAnchor(key)))));
+    if (keys.length > LISTED) list.append(el("p", { class: "hint" }, `and ${keys.length - LISTED} more`));
   });
-  return [list, more];
+  return list;
 }

@@ -8,7 +8,7 @@ import { sustained } from "./charts/sustained.js";
 import { el, name, replace, select } from "./dom.js";
 import { figure } from "./explore.js";
 import { counted, latency, percent, signed, times } from "./format.js";
-import { cellAnchor, outcomeMark, settingText } from "./marks.js";
+import { cellAnchor, outcomeMark, settingText, shortText } from "./marks.js";
 import { cellOf, data } from "./payload.js";
 import { state, onChange } from "./state.js";
 
@@ -109,9 +109,7 @@ export function comparisonPart() {
 
 function shortName(row) {
   const cell = cellOf.get(row.cell);
-  if (!cell) return row.name;
-  const alone = (key) => new Set(data.cells.map((other) => other[key])).size === 1;
-  return [alone("device") ? null : cell.device, alone("model") ? null : cell.model, settingText(cell)].filter(Boolean).join(" · ");
+  return cell ? shortText(cell) : row.name;
 }
 
 function onlySide(title, cells) {
@@ -122,7 +120,7 @@ function onlySide(title, cells) {
 export function historyPart() {
   const { cells, runs_left_out: older, cells_left_out: others } = data.past;
   const changed = cells.filter((item) => item.changes.length).length;
-  const title = (item) => `${item.changes.length ? `${item.changes.map((change) => `${change.direction} ${signed(change.effect_percent)}`).join(", ")}: ` : ""}${item.name}`;
+  const title = (item) => `${item.changes.length ? `${item.changes.map((change) => `${change.direction} ${signed(change.effect_percent)}`).join(", ")}: ` : ""}${cellOf.has(item.cell) ? shortText(cellOf.get(item.cell)) : item.name}`;
   const left = [older ? `${counted(older, "older run")} not read` : null, others ? `${counted(others, "cell")} not shown` : null].filter(Boolean);
   return [
     el("p", { class: "hint" }, `${changed} of ${counted(cells.length, "cell")} changed over the runs of this store${left.length ? ` (${left.join(", ")})` : ""}.`),

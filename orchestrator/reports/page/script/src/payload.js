@@ -1,23 +1,18 @@
 // What the file carries: the front page at once, the details of trials when somebody asks.
 
-export const data = JSON.parse(document.getElementById("payload").textContent);
+import { unpacked as unpack } from "./packing.js";
+
+export const data = globalThis.devbench;
 export const cellOf = new Map(data.cells.map((cell) => [cell.id, cell]));
 
 const packed = document.querySelectorAll("script.chunk");
 const unpacked = new Map();
 
-async function unpack(index) {
-  const binary = atob(packed[index].textContent);
-  const bytes = Uint8Array.from(binary, (letter) => letter.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return JSON.parse(await new Response(stream).text());
-}
-
 /** The details of all trials of a cell. */
 export async function trialsOf(key) {
   const index = data.chunks[key];
   if (index === undefined) return [];
-  if (!unpacked.has(index)) unpacked.set(index, unpack(index));
+  if (!unpacked.has(index)) unpacked.set(index, unpack(packed[index]));
   return (await unpacked.get(index))[key] ?? [];
 }
 

@@ -29,13 +29,13 @@ function columns() {
       show: (cell) => el("a", { href: cellLink(cell.id) }, cell.p50 ? us(cell.p50[0]) : "not measured"),
     },
     figure("95 % interval", (cell) => cell.half, (value) => percent(value), (cell) => (cell.p50 && cell.p50[1] !== null ? `${us(cell.p50[1])} – ${us(cell.p50[2])}` : "")),
+    { title: "Trust", order: (one, other) => TRUST_ORDER.indexOf(one.trust) - TRUST_ORDER.indexOf(other.trust), show: (cell) => trustMark(cell.trust), plain: (cell) => cell.trust },
+    figure("Counted", (cell) => cell.outcomes.measured ?? 0, String, (cell) => `${cell.outcomes.measured ?? 0} of ${cell.trials.length}`),
     figure(`mean, ${inColumn.unit}`, (cell) => cell.mean?.[0], us),
     figure(`p95, ${inColumn.unit}`, (cell) => cell.p95?.[0], us),
-    figure("Between processes", (cell) => cell.cv_between, (value) => percent(value)),
+    figure("Varies", (cell) => cell.cv_between, (value) => percent(value)),
     figure("Speed-up", (cell) => cell.speedup?.[0], times, (cell) => (cell.speedup ? [times(cell.speedup[0]), el("span", { class: `verdict ${cell.verdict}` }, ` ${cell.verdict}`)] : "")),
     figure("Against idle", (cell) => cell.vs_idle?.[0], times),
-    figure("Counted", (cell) => cell.outcomes.measured ?? 0, String, (cell) => `${cell.outcomes.measured ?? 0} of ${cell.trials.length}`),
-    { title: "Trust", order: (one, other) => TRUST_ORDER.indexOf(one.trust) - TRUST_ORDER.indexOf(other.trust), show: (cell) => trustMark(cell.trust), plain: (cell) => cell.trust },
   ].filter(Boolean);
 }
 
@@ -82,7 +82,8 @@ export function table() {
   onChange(() => ((page = 0), draw()));
   draw();
   const scroller = el("div", { class: "scroller", tabindex: 0, role: "region", "aria-label": "Table of cells" }, el("table", { id: "cells-table" }, el("thead", {}, head), body));
-  return [scroller, el("div", { class: "table-foot no-print" }, pager, copyButton(() => asTsv(rows(), shownColumns)))];
+  const legend = "p50 is the typical trial, mean and p95 the same for each trial's mean and 95th percentile. Varies: the spread between processes. Speed-up: against the fewest threads at the same load. Against idle: how many times longer under load.";
+  return [scroller, el("p", { class: "hint legend" }, legend), el("div", { class: "table-foot no-print" }, pager, copyButton(() => asTsv(rows(), shownColumns)))];
 }
 
 function sorted(cells, { column, isDown }) {

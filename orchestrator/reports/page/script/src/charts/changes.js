@@ -25,7 +25,7 @@ export function changes(rows, threshold) {
       grid: { left: 8, right: 12, top: 8, bottom: 34, containLabel: true },
       tooltip: tooltip(shown, (event) => (event.data?.words ? lines(...event.data.words) : "")),
       xAxis: valueAxis(shown, { min: -reach, max: reach, name: "change in %, slower to the right", nameLocation: "middle", nameGap: 26, axisLabel: { color: shown.muted, formatter: (value) => `${value > 0 ? "+" : ""}${Math.round(value)}`, showMinLabel: false, showMaxLabel: false } }),
-      yAxis: categoryAxis(shown, shownRows.map((row) => plain(row.short ?? row.name, 60)), { axisLabel: { color: shown.ink, interval: 0, width: width < 560 ? 130 : 380, overflow: "truncate" } }),
+      yAxis: categoryAxis(shown, shownRows.map((row) => plain(row.short ?? row.name, 66)), { axisLabel: { color: shown.ink, interval: 0, width: width < 560 ? 130 : 420, overflow: "truncate" } }),
       series: [
         {
           type: "custom",

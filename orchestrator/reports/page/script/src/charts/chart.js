@@ -66,7 +66,7 @@ function base() {
     animation: false,
     backgroundColor: "transparent",
     color: shown.series,
-    textStyle: { fontFamily: "inherit", color: shown.ink, fontSize: 12 },
+    textStyle: { fontFamily: getComputedStyle(document.body).fontFamily, color: shown.ink, fontSize: 12 },
   };
 }
 

@@ -5,7 +5,6 @@ import { compareLoads, threads, times } from "../format.js";
 import { cellLink, go } from "../routes.js";
 import { categoryAxis, chart, lines, tooltip } from "./chart.js";
 
-const ROW = 40;
 const REACH = 1; // a factor of two either way has the full colour
 
 /** One map for each delegate and affinity among the cells; none where only one thread count was swept. */
@@ -26,7 +25,7 @@ function map(title, cells) {
   const fields = cells.map((cell) => field(cell, loads.indexOf(cell.load), counts.indexOf(cell.threads), base));
   return chart({
     label: `Speed-up over ${threads(base)}, ${title}: ${fields.map((one) => `${one.where}: ${one.text}`).join("; ")}`,
-    height: 56 + ROW * counts.length,
+    height: 56 + Math.max(40, Math.min(96, 260 / counts.length)) * counts.length,
     onClick: (event) => event.data?.link && go(event.data.link),
     draw: (shown) => ({
       grid: { left: 8, right: 8, top: 8, bottom: 8, containLabel: true },
