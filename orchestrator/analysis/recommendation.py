@@ -316,7 +316,11 @@ def _delegates_text(idle: Choice | None, loaded: Choice | None) -> str | None:
     if loaded and loaded.ahead and loaded.setting.delegate == first.setting.delegate:
         worst = min(loaded.ahead, key=lambda load: loaded.ahead[load][1])
         ahead[worst] = loaded.ahead[worst]
-    parts = [f"{ratio:.2f}x as fast as {rival.text()} {_where(load)}" for load, (rival, ratio) in ahead.items()]
+    parts, named = list[str](), None
+    for load, (rival, ratio) in ahead.items():
+        against = "" if rival == named else f" as fast as {rival.text()}"
+        parts.append(f"{ratio:.2f}x{against} {_where(load)}")
+        named = rival
     return f"{first.setting.delegate} is {' and '.join(parts)}" if parts else None
 
 

@@ -191,8 +191,8 @@
   }
   function shortText(cell) {
     const affinity = cell.affinity === "any" ? null : `on ${cell.affinity}`;
-    const named = ["device", "model", "delegate"].filter((key) => !alone[key]).map((key) => cell[key]);
-    return [...named, threads(cell.threads), affinity, cell.load, cell.arm].filter(Boolean).join(" · ");
+    const named = ["device", "model", "delegate"].filter((key) => !alone[key]).map((key) => shortened(cell[key], 32));
+    return [...named, threads(cell.threads), affinity, shortened(cell.load, 32), cell.arm].filter(Boolean).join(" · ");
   }
   function cellAnchor(key) {
     const cell = cellOf.get(key);
@@ -259,12 +259,14 @@
   // src/answers.js
   function answers() {
     const list = el("div", { class: "cards" });
+    const summary = el("div");
     const more = el("p", { class: "more no-print" });
     let shown = PAGE;
     const draw = () => {
       const groups = matchingGroups();
       replace(list, groups.slice(0, shown).map((item) => card(item)));
       if (!groups.length) replace(list, el("p", { class: "empty" }, data.recommendations.length ? "No answer matches the filters." : emptyText()));
+      replace(summary, groups.length > PAGE ? glance(groups) : null);
       const rest = groups.length - shown;
       replace(more, rest > 0 ? el("button", { type: "button", on: { click: () => (shown += 40, draw()) } }, `Show ${Math.min(40, rest)} more of ${groups.length}`) : null);
     };
@@ -272,6 +274,7 @@
     draw();
     return [
       el("p", { class: "hint" }, "The lowest mean latency wins, so that slow inferences count; of settings as good as each other, the one with the fewest threads. Intervals are 95 % intervals of the typical trial."),
+      summary,
       list,
       more
     ];
@@ -299,7 +302,20 @@
     );
   }
   function sentence(text2) {
-    return `${text2.charAt(0).toUpperCase()}${text2.slice(1)}.`;
+    return /^(use|no) /.test(text2) ? `${text2.charAt(0).toUpperCase()}${text2.slice(1)}.` : `${text2}.`;
+  }
+  function glance(groups) {
+    const tally = (key) => {
+      const counts = /* @__PURE__ */ new Map();
+      for (const item of groups) {
+        const setting = item[key]?.setting ?? "not measured";
+        counts.set(setting, (counts.get(setting) ?? 0) + 1);
+      }
+      const ordered = [...counts].sort((one, other) => other[1] - one[1]);
+      const rest = ordered.slice(4).reduce((sum, [, count]) => sum + count, 0);
+      return [...ordered.slice(0, 4).map(([setting, count]) => `${setting} (${count})`), ...rest ? [`others (${rest})`] : []].join("; ");
+    };
+    return el("dl", { class: "glance" }, pair("When idle", tally("idle")), pair("Under load", tally("loaded")));
   }
   function choice(title, found) {
     if (!found) return el("section", { class: "choice none" }, el("h4", {}, title), el("p", { class: "setting" }, "not measured"));
@@ -866,9 +882,9 @@
     return (number * 0.618034 % 1 - 0.5) * 16;
   }
   function settingName(cell, among) {
-    const parts = [cell.load];
+    const parts = [plain(cell.load, 22)];
     parts.push(threads(cell.threads));
-    if (new Set(among.map((other) => other.delegate)).size > 1) parts.push(cell.delegate);
+    if (new Set(among.map((other) => other.delegate)).size > 1) parts.push(plain(cell.delegate, 20));
     if (new Set(among.map((other) => other.affinity)).size > 1) parts.push(`on ${cell.affinity}`);
     return plain(parts.join(" · "));
   }
@@ -1360,7 +1376,7 @@
           const [type, isDelegated, count, us2, share] = shownRows[event.dataIndex];
           return lines(plain(type, 80), `${latency(us2)}, ${percent(share)}`, `${count} operators, ${isDelegated ? "delegate" : "CPU kernels"}`);
         }),
-        xAxis: latencyAxis(shown, [1e-4, ...shownRows.map((row2) => row2[3])], { type: "value", scale: false, min: 0, max: null, name: "" }),
+        xAxis: latencyAxis(shown, [1e-4, ...shownRows.map((row2) => row2[3])], { type: "value", scale: false, min: 0, max: null }),
         yAxis: categoryAxis(shown, shownRows.map((row2) => plain(row2[0], 48)), { axisLabel: { color: shown.ink, interval: 0, width: width < 560 ? 130 : 320, overflow: "truncate" } }),
         series: [
           { name: "delegate", colour: shown.series[0], rows: side(true) },

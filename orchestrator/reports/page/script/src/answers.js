@@ -11,12 +11,14 @@ const PAGE = 8;
 
 export function answers() {
   const list = el("div", { class: "cards" });
+  const summary = el("div");
   const more = el("p", { class: "more no-print" });
   let shown = PAGE;
   const draw = () => {
     const groups = matchingGroups();
     replace(list, groups.slice(0, shown).map((item) => card(item)));
     if (!groups.length) replace(list, el("p", { class: "empty" }, data.recommendations.length ? "No answer matches the filters." : emptyText()));
+    replace(summary, groups.length > PAGE ? glance(groups) : null);
     const rest = groups.length - shown;
     replace(more, rest > 0 ? el("button", { type: "button", on: { click: () => ((shown += 40), draw()) } }, `Show ${Math.min(40, rest)} more of ${groups.length}`) : null);
   };
@@ -24,6 +26,7 @@ export function answers() {
   draw();
   return [
     el("p", { class: "hint" }, "The lowest mean latency wins, so that slow inferences count; of settings as good as each other, the one with the fewest threads. Intervals are 95 % intervals of the typical trial."),
+    summary,
     list,
     more,
   ];
@@ -53,8 +56,24 @@ function card(item) {
   );
 }
 
+/** A sentence begins with a capital, unless it begins with a name. */
 function sentence(text) {
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+  return /^(use|no) /.test(text) ? `${text.charAt(0).toUpperCase()}${text.slice(1)}.` : `${text}.`;
+}
+
+/** Many answers in two lines: which settings are the best, and how often. */
+function glance(groups) {
+  const tally = (key) => {
+    const counts = new Map();
+    for (const item of groups) {
+      const setting = item[key]?.setting ?? "not measured";
+      counts.set(setting, (counts.get(setting) ?? 0) + 1);
+    }
+    const ordered = [...counts].sort((one, other) => other[1] - one[1]);
+    const rest = ordered.slice(4).reduce((sum, [, count]) => sum + count, 0);
+    return [...ordered.slice(0, 4).map(([setting, count]) => `${setting} (${count})`), ...(rest ? [`others (${rest})`] : [])].join("; ");
+  };
+  return el("dl", { class: "glance" }, pair("When idle", tally("idle")), pair("Under load", tally("loaded")));
 }
 
 function choice(title, found) {

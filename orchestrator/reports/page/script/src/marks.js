@@ -1,6 +1,6 @@
 // Small marks that several parts show: trust, outcomes, links to cells. Shape and word say what colour says.
 
-import { el, name } from "./dom.js";
+import { el, name, shortened } from "./dom.js";
 import { threads } from "./format.js";
 import { cellOf, data } from "./payload.js";
 import { cellLink } from "./routes.js";
@@ -27,8 +27,8 @@ const alone = Object.fromEntries(["device", "model", "delegate"].map((key) => [k
 /** A cell by what tells it from the others of this run. */
 export function shortText(cell) {
   const affinity = cell.affinity === "any" ? null : `on ${cell.affinity}`;
-  const named = ["device", "model", "delegate"].filter((key) => !alone[key]).map((key) => cell[key]);
-  return [...named, threads(cell.threads), affinity, cell.load, cell.arm].filter(Boolean).join(" · ");
+  const named = ["device", "model", "delegate"].filter((key) => !alone[key]).map((key) => shortened(cell[key], 32));
+  return [...named, threads(cell.threads), affinity, shortened(cell.load, 32), cell.arm].filter(Boolean).join(" · ");
 }
 
 export function cellAnchor(key) {

@@ -70,9 +70,9 @@ function jitter(number) {
 }
 
 export function settingName(cell, among) {
-  const parts = [cell.load];
+  const parts = [plain(cell.load, 22)];
   parts.push(threads(cell.threads));
-  if (new Set(among.map((other) => other.delegate)).size > 1) parts.push(cell.delegate);
+  if (new Set(among.map((other) => other.delegate)).size > 1) parts.push(plain(cell.delegate, 20));
   if (new Set(among.map((other) => other.affinity)).size > 1) parts.push(`on ${cell.affinity}`);
   return plain(parts.join(" · "));
 }

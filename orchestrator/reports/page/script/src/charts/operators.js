@@ -25,7 +25,7 @@ export function operatorTypes(profile) {
         const [type, isDelegated, count, us, share] = shownRows[event.dataIndex];
         return lines(plain(type, 80), `${latency(us)}, ${percent(share)}`, `${count} operators, ${isDelegated ? "delegate" : "CPU kernels"}`);
       }),
-      xAxis: latencyAxis(shown, [0.0001, ...shownRows.map((row) => row[3])], { type: "value", scale: false, min: 0, max: null, name: "" }),
+      xAxis: latencyAxis(shown, [0.0001, ...shownRows.map((row) => row[3])], { type: "value", scale: false, min: 0, max: null }),
       yAxis: categoryAxis(shown, shownRows.map((row) => plain(row[0], 48)), { axisLabel: { color: shown.ink, interval: 0, width: width < 560 ? 130 : 320, overflow: "truncate" } }),
       series: [
         { name: "delegate", colour: shown.series[0], rows: side(true) },
