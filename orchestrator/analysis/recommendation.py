@@ -145,10 +145,8 @@ class _Draft:
 
     settings: Mapping[Setting, _AtLoad]
     leader: Setting
-    doubted: tuple[Setting, ...]
-    """Settings left out because something besides the model made their numbers, or too little was measured."""
-    is_doubted: bool
-    """Whether that is so of every setting, the leader among them."""
+    partial: tuple[Setting, ...]
+    """Settings measured under some of the loads only, so that nobody knows their worst."""
 
     def pairs(self) -> Iterator[tuple[CellSummary, CellSummary]]:
         """Every rival's cells over the leader's."""
@@ -183,15 +181,22 @@ class _Draft:
         return found
 
     def _doubt(self, chosen: Setting, unsure: Sequence[Setting]) -> str | None:
-        if self.is_doubted:
-            verdicts = sorted({str(found.trust.verdict) for found in self.settings[chosen].values()})
-            return f"its cells are {' and '.join(verdicts)}"
-        rivals = [*unsure, *self.doubted]
-        if not rivals:
-            return None
-        delegates = len({setting.delegate for setting in (chosen, *rivals)}) > 1
-        named = " or ".join(setting.text(names_delegate=delegates) for setting in sorted(rivals)[:3])
-        return f"{named} may be as good" if unsure else f"what was measured of {named} cannot be trusted"
+        """What keeps the choice from being settled: numbers that something besides the model made may mislead, whether
+        they are the chosen setting's or a rival's."""
+        verdicts = {found.trust.verdict for found in self.settings[chosen].values()} & set(_DOUBTED)
+        if verdicts:
+            return f"what was measured of it is {' and '.join(sorted(verdicts))}"
+        if unsure:
+            return f"{_named(chosen, unsure)} may be as good"
+        doubted = [setting for setting, at_load in self.settings.items() if _is_doubted(at_load)]
+        if doubted:
+            return f"what was measured of {_named(chosen, doubted)} cannot be trusted"
+        return f"{_named(chosen, self.partial)} was not measured under every load" if self.partial else None
+
+
+def _named(chosen: Setting, rivals: Sequence[Setting]) -> str:
+    delegates = len({setting.delegate for setting in (chosen, *rivals)}) > 1
+    return " or ".join(setting.text(names_delegate=delegates) for setting in sorted(rivals)[:3])
 
 
 def _draft(cells: Sequence[CellSummary], *, busy: bool) -> _Draft | None:
@@ -204,16 +209,13 @@ def _draft(cells: Sequence[CellSummary], *, busy: bool) -> _Draft | None:
     whole = {setting: at_load for setting, at_load in settings.items() if len(at_load) == len(set(loads))}
     if not whole:
         return None
-    sound = {setting: at_load for setting, at_load in whole.items() if not _is_doubted(at_load)}
-    compared = sound or whole
-    best_us = {load: min(_us(at_load[load]) for at_load in compared.values()) for load in loads}
+    best_us = {load: min(_us(at_load[load]) for at_load in whole.values()) for load in loads}
     regret = {
         setting: max(math.log(_us(at_load[load]) / best_us[load]) for load in at_load)
-        for setting, at_load in compared.items()
+        for setting, at_load in whole.items()
     }
-    leader = min(compared, key=lambda setting: (regret[setting], setting))
-    left_out = tuple(setting for setting in whole if sound and setting not in sound)
-    return _Draft(compared, leader, left_out, is_doubted=not sound)
+    leader = min(whole, key=lambda setting: (regret[setting], setting))
+    return _Draft(whole, leader, tuple(setting for setting in settings if setting not in whole))
 
 
 def _is_doubted(at_load: _AtLoad) -> bool:

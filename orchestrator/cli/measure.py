@@ -45,7 +45,7 @@ from orchestrator.cli.options import (
     opened_store,
     print_json,
 )
-from orchestrator.cli.report import ReportOption, checked_report, write_report
+from orchestrator.cli.report import ReportOption, write_report
 from orchestrator.cli.results import refuse_untrusted, show_stored
 from orchestrator.errors import Interrupted, UsageError, error_text
 
@@ -110,7 +110,7 @@ def run(
     )
     if resume is not None:
         _refuse_with_resume(said != Overrides() or plan or fleet or device or tag or run_tag or dry_run)
-        _go_on(resume, store, as_json=as_json, quiet=quiet, require_trust=require_trust, report=checked_report(report))
+        _go_on(resume, store, as_json=as_json, quiet=quiet, require_trust=require_trust, report=report)
     from orchestrator.prepare import prepare
 
     prepared = _tagged(prepare(planned(plan, said), chosen_devices(fleet, device, tag)), run_tag or [])
@@ -118,8 +118,7 @@ def run(
         preview_run(prepared, store, as_json=as_json)
         return
     with opened_store(store, create=True) as opened:
-        aim = checked_report(report)
-        conduct(prepared, opened, as_json=as_json, quiet=quiet, require_trust=require_trust, report=aim)
+        conduct(prepared, opened, as_json=as_json, quiet=quiet, require_trust=require_trust, report=report)
 
 
 def _tagged(prepared: Prepared, tags: list[str]) -> Prepared:

@@ -18,11 +18,6 @@ FORMATS = ("html", "markdown", "csv")
 _ENDINGS = {".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown", ".csv": "csv"}
 _STANDARD_OUTPUT = "-"
 
-ReportOption = Annotated[
-    Path | None,
-    typer.Option("--report", metavar="FILE", help="Write a report at the end: .html, .md or .csv, by its ending."),
-]
-
 
 def report(
     run: Annotated[str, typer.Argument(help="A run, the start of its id, or `last`.")] = "last",
@@ -42,9 +37,6 @@ def report(
     store: StoreOption = DEFAULT_STORE,
 ) -> None:
     """Write a run as one self-contained HTML file, as Markdown for a pull request, or as CSV."""
-    from orchestrator.analysis.sides import checked_ignored
-
-    let_readers_leave()
     if ignore and baseline is None:
         raise UsageError("--ignore is about a comparison", remedy="say --baseline RUN with it")
     chosen = _format(format_name, output)
@@ -52,6 +44,8 @@ def report(
         raise UsageError(
             f"{run} is a file, and a report is of a run in the store", remedy=f"`devbench import {run}` first"
         )
+    from orchestrator.analysis.sides import checked_ignored
+
     with opened_store(store, create=False) as opened:
         record = opened.find_run(run)
         base = opened.find_run(baseline) if baseline is not None else None
@@ -59,6 +53,7 @@ def report(
     if output is None and chosen == "html":
         output = Path(f"devbench-{_file_name(record.id)}.html")
     if output is None or str(output) == _STANDARD_OUTPUT:
+        let_readers_leave()
         sys.stdout.write(text)
     else:
         _keep(output, text)
@@ -67,16 +62,6 @@ def report(
 def write_report(store: Store, record: RunRecord, path: Path) -> None:
     """What `run --report FILE` does at its end."""
     _keep(path, _written(store, record, None, (), _format(None, path)))
-
-
-def checked_report(path: Path | None) -> Path | None:
-    """The same file, once it is known that a report can go there: nobody wants to hear that after the run."""
-    if path is None:
-        return None
-    _format(None, path)
-    if path.is_dir():
-        raise UsageError(f"--report: {path} is a folder", remedy="name a file in it")
-    return path
 
 
 def _format(said: str | None, output: Path | None) -> str:
@@ -125,3 +110,24 @@ def _keep(path: Path, text: str) -> None:
 def _file_name(run_id: str) -> str:
     """A name that every file system and mail program takes."""
     return "".join(letter if letter.isascii() and (letter.isalnum() or letter in "-_.") else "" for letter in run_id)
+
+
+def _checked(path: Path | None) -> Path | None:
+    """The same file, once it is known that a report can go there: nobody wants to hear that after the run."""
+    if path is None:
+        return None
+    _format(None, path)
+    if path.is_dir():
+        raise UsageError(f"--report: {path} is a folder", remedy="name a file in it")
+    return path
+
+
+ReportOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--report",
+        metavar="FILE",
+        callback=_checked,
+        help="Write a report at the end: .html, .md or .csv, by its ending.",
+    ),
+]

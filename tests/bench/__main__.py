@@ -16,6 +16,7 @@ from tests.bench import (
     phone_files,
     phone_runs,
     profiles,
+    report,
     runner,
     ssh,
     start,
@@ -44,6 +45,7 @@ FIGURES: dict[str, Callable[[], None]] = {
     "power": trust.power_stated_and_reached,
     "nights": nights.a_year_of_nights,
     "profiles": profiles.megabytes_a_second,
+    "report": report.size_and_time_to_interactive,
 }
 
 

@@ -117,9 +117,10 @@ def _samples(trial: Trial, most: int) -> Data | None:
     if not values:
         return None
     offset_ms, moment_ms, times_ms = _steady_ms(trial), 0.0, list[float]()
+    stretch = _stretch(trial)
     for value in values:
         times_ms.append(moment_ms + (offset_ms or 0.0))
-        moment_ms += value / 1000.0
+        moment_ms += stretch * value / 1000.0
     chosen = _chosen(values, most)
     return {
         "count": len(values),
@@ -127,6 +128,13 @@ def _samples(trial: Trial, most: int) -> Data | None:
         "us": [_drawn(values[index]) for index in chosen],
         "is_placed": offset_ms is not None,
     }
+
+
+def _stretch(trial: Trial) -> float:
+    """How much longer the steady state took than its inferences: what lies between them is spread over them evenly."""
+    wall_ns, inside_us = trial.metrics.get("steady_wall_ns"), sum(trial.samples_us)
+    is_known = isinstance(wall_ns, int | float) and math.isfinite(inside_us) and 0 < 1000 * inside_us <= wall_ns
+    return wall_ns / 1000 / inside_us if isinstance(wall_ns, int | float) and is_known else 1.0
 
 
 def _drawn(value: float | None) -> float | None:

@@ -19,7 +19,7 @@ from orchestrator.reports.doubts import cell_key, doubts, key_of, missing
 from orchestrator.reports.run_content import RunContent
 from orchestrator.reports.terminal import facts_text
 from orchestrator.store import SessionRecord
-from orchestrator.trial import Pass, Trial
+from orchestrator.trial import Trial
 
 _OPS_TOP = 12
 _OPS_CELLS_MAX = 60
@@ -71,7 +71,7 @@ def payload(content: RunContent) -> Data:
         "ops_left_out": max(0, len(content.ops) - _OPS_CELLS_MAX),
         "compared": _compared(content),
         "past": _past(content),
-        "sustained": [_sustained(found) for found in summary.sustained],
+        "sustained": [_sustained(found, trials.get(found.cell.id, ())) for found in summary.sustained],
     }
 
 
@@ -79,8 +79,7 @@ def trials_by_cell(trials: Sequence[Trial]) -> dict[str, list[Trial]]:
     """The trials of each cell of the page, in the order in which they were made."""
     found: dict[str, list[Trial]] = {}
     for trial in trials:
-        if trial.slot.purpose is Pass.LATENCY:
-            found.setdefault(key_of(trial.cell.id, trial.slot.arm), []).append(trial)
+        found.setdefault(key_of(trial.cell.id, trial.slot.arm), []).append(trial)
     return found
 
 
@@ -192,6 +191,7 @@ def _ops(found: CellOps) -> Data:
     profile = found.profile
     return {
         "cell": found.cell.id,
+        "name": str(found.cell),
         "outcome": str(found.passed.outcome),
         "reason": found.passed.reason,
         "runs": profile.runs if profile else None,
@@ -266,12 +266,13 @@ def _rounded(value: Any) -> Any:
     return figure(value) if isinstance(value, float) else value
 
 
-def _sustained(found: Sustained) -> Data:
+def _sustained(found: Sustained, trials: Sequence[Trial]) -> Data:
     curve: Sequence[Mapping[str, Any]] = found.as_json()["curve"]
     return {
-        "name": f"{found.cell.model} ({found.cell.setting}) on {found.cell.device}",
-        "device": found.cell.device,
-        "model": found.cell.model,
+        **found.cell.as_json(),
+        "id": found.cell.id,
+        "name": str(found.cell),
+        "trials": [_dot(trial) for trial in trials],
         "seconds": figure(found.seconds),
         "start_us": figure(found.start_us),
         "end_us": figure(found.end_us),

@@ -136,12 +136,14 @@
   function cellsOf(key) {
     return grouped.get(key) ?? [];
   }
-  var data, cellOf, packed, unpacked2, grouped;
+  var data, cellOf, UNJUDGED, packed, unpacked2, grouped;
   var init_payload = __esm({
     "src/payload.js"() {
       init_packing();
       data = globalThis.devbench;
       cellOf = new Map(data.cells.map((cell) => [cell.id, cell]));
+      UNJUDGED = { arm: null, p50: null, mean: null, p90: null, p95: null, p99: null, cv_in: null, cv_between: null, slow: null, speedup: null, vs_idle: null, trust: null, trust_reasons: [], medians: {}, stopped: null };
+      for (const cell of data.sustained) cellOf.set(cell.id, { ...UNJUDGED, ...cell });
       packed = document.querySelectorAll("script.chunk");
       unpacked2 = /* @__PURE__ */ new Map();
       grouped = /* @__PURE__ */ new Map();
@@ -194,9 +196,9 @@
     const named = ["device", "model", "delegate"].filter((key) => !alone[key]).map((key) => shortened(cell[key], 32));
     return [...named, threads(cell.threads), affinity, shortened(cell.load, 32), cell.arm].filter(Boolean).join(" · ");
   }
-  function cellAnchor(key) {
+  function cellAnchor(key, otherwise2 = key) {
     const cell = cellOf.get(key);
-    if (!cell) return el("span", {}, name(key));
+    if (!cell) return el("span", {}, name(otherwise2, 120));
     return el("a", { href: cellLink(key) }, name(shortText(cell), 90));
   }
   function cellList(keys) {
@@ -218,7 +220,7 @@
       init_routes();
       TRUST = { trusted: "●", noisy: "◐", contaminated: "▲", insufficient: "○" };
       OUTCOMES = { measured: "●", rejected: "✕", failed: "■", skipped: "–", "not-run": "○" };
-      isAlone = (key) => new Set(data.cells.map((cell) => cell[key])).size === 1;
+      isAlone = (key) => new Set([...data.cells, ...data.sustained].map((cell) => cell[key])).size === 1;
       alone = Object.fromEntries(["device", "model", "delegate"].map((key) => [key, isAlone(key)]));
       LISTED = 500;
     }
@@ -265,7 +267,7 @@
     const draw = () => {
       const groups = matchingGroups();
       replace(list, groups.slice(0, shown).map((item) => card(item)));
-      if (!groups.length) replace(list, el("p", { class: "empty" }, data.recommendations.length ? "No answer matches the filters." : emptyText()));
+      if (!groups.length) replace(list, el("p", { class: "empty" }, data.recommendations.length ? "No answer matches the filters." : "This run has no trials, so there is nothing to recommend."));
       replace(summary, groups.length > PAGE ? glance(groups) : null);
       const rest = groups.length - shown;
       replace(more, rest > 0 ? el("button", { type: "button", on: { click: () => (shown += 40, draw()) } }, `Show ${Math.min(40, rest)} more of ${groups.length}`) : null);
@@ -273,14 +275,11 @@
     onChange(() => (shown = PAGE, draw()));
     draw();
     return [
-      el("p", { class: "hint" }, "The lowest mean latency wins, so that slow inferences count; of settings as good as each other, the one with the fewest threads. Intervals are 95 % intervals of the typical trial."),
+      data.recommendations.length > 0 && el("p", { class: "hint" }, "The lowest mean latency wins, so that slow inferences count; of settings as good as each other, the one with the fewest threads. Intervals are 95 % intervals of the typical trial."),
       summary,
       list,
       more
     ];
-  }
-  function emptyText() {
-    return data.sustained.length ? "This run measured cells without a rest; see below." : "This run has no latency trials, so there is nothing to recommend.";
   }
   function card(item) {
     const focus = () => {
@@ -554,8 +553,8 @@
     return el(
       "div",
       { class: "columns" },
-      column("Not trusted", data.doubts.map(doubt), data.cells.length ? "Every cell is trusted." : "There are no cells to judge."),
-      column("Not measured", data.missing.map(missing), "Everything asked for was measured."),
+      data.cells.length ? column("Not trusted", data.doubts.map(doubt), "Every cell is trusted.") : null,
+      column("Not measured", data.missing.map(missing), "Every trial counts."),
       data.remarks.length ? column("Worth knowing", data.remarks.map(remark), "") : null
     );
   }
@@ -644,14 +643,14 @@
     const panels = [];
     if (samples) {
       const points = samples.t_ms.map((t, index) => [t, samples.us[index]]);
-      panels.push({ title: "latency of each inference", axes: (shown) => [latencyAxis(shown, samples.us)], curves: [{ name: "inference", isDots: true, colour: 0, points }] });
+      panels.push({ title: "latency of each inference", axes: (shown) => [latencyAxis(shown, samples.us, { name: "" })], curves: [{ name: `each inference (${samples.us.some((us2) => us2 >= 1e3) ? "ms" : "µs"})`, isDots: true, colour: 0, points }] });
     }
     const curve = (key, name2, colour2, more = {}) => telemetry?.[key] ? [{ name: name2, colour: colour2, points: telemetry.t_ms.map((t, index) => [t, telemetry[key][index]]), ...more }] : [];
     const cpus = [...curve("busy", "CPUs busy in all", 2), ...curve("model", "by the model", 0, { dash: "dashed" }), ...curve("load", "by the load", 1, { dash: "dotted" })];
-    if (cpus.length) panels.push({ title: "CPUs kept busy", axes: (shown) => [valueAxis(shown, { min: 0, name: "CPUs", splitNumber: 3 })], curves: cpus });
+    if (cpus.length) panels.push({ title: "CPUs kept busy", axes: (shown) => [valueAxis(shown, { min: 0, splitNumber: 3 })], curves: cpus });
     const heat = [...curve("mhz", "fastest clock (MHz)", 0), ...curve("celsius", "hottest sensor (°C)", 1, { axis: 1, dash: "dashed" })];
     if (heat.length) {
-      const axes = (shown) => [valueAxis(shown, { scale: true, name: "MHz", splitNumber: 3 }), valueAxis(shown, { scale: true, name: "°C", splitLine: { show: false }, splitNumber: 3 })];
+      const axes = (shown) => [valueAxis(shown, { scale: true, splitNumber: 3 }), valueAxis(shown, { scale: true, splitLine: { show: false }, splitNumber: 3 })];
       panels.push({ title: "clock and temperature", axes, curves: heat });
     }
     return panels;
@@ -702,7 +701,7 @@
       el("p", { class: "eyebrow" }, "Cell ", el("code", {}, cell.id)),
       el("h2", { id: "evidence-title" }, name(cell.model, 80)),
       el("p", { class: "where" }, name(settingText(cell), 80), " · ", name(cell.device, 60), ` · ${cell.runner}`),
-      el("p", {}, trustMark(cell.trust), cell.stopped ? ` stopped: ${cell.stopped}` : ""),
+      cell.trust && el("p", {}, trustMark(cell.trust), cell.stopped ? ` stopped: ${cell.stopped}` : ""),
       cell.trust_reasons.map((reason) => el("div", { class: "doubt" }, el("p", { class: "why" }, reason.text), el("p", { class: "remedy" }, `To do: ${reason.remedy}.`))),
       facts([
         ...["p50", "mean", "p90", "p95", "p99"].map(metric2),
@@ -1186,9 +1185,13 @@
     const models = new Set(data.cells.map((cell) => cell.model_sha256 + cell.model));
     const names = [...new Set(data.cells.map((cell) => cell.model))];
     const machines = [...new Set(data.cells.map((cell) => cell.device))];
-    if (!data.cells.length) return data.sustained.length ? `${counted(data.sustained.length, "cell")} without a rest` : "Nothing was measured";
+    if (!data.cells.length) return otherwise();
     const what = models.size === 1 ? [name(names[0], 48)] : [counted(models.size, "model")];
     return [...what, " on ", machines.length === 1 ? name(machines[0], 48) : counted(machines.length, "device")];
+  }
+  function otherwise() {
+    if (data.sustained.length) return `${counted(data.sustained.length, "cell")} without a rest`;
+    return data.ops.length ? `Operator profiles of ${counted(data.ops.length, "cell")}` : "Nothing was measured";
   }
   function facts2() {
     const { run } = data;
@@ -1199,6 +1202,7 @@
     const { measured = 0, ...others } = data.outcomes;
     const all = Object.values(data.outcomes).reduce((sum, count) => sum + count, 0);
     const trusted = data.cells.filter((cell) => cell.trust === "trusted").length;
+    if (!all) return [];
     const rows = [[`${measured.toLocaleString("en")} of ${counted(all, "trial")}`, "count"]];
     if (data.cells.length) rows.push([`${trusted} of ${counted(data.cells.length, "cell")}`, "trusted"]);
     for (const [outcome, count] of Object.entries(others)) rows.push([counted(count, "trial"), outcome]);
@@ -1492,13 +1496,13 @@
     const title = (profile) => {
       const cell = cellOf.get(profile.cell);
       const mark = profile.outcome === "measured" ? "" : ` (${profile.outcome})`;
-      return cell ? `${cell.model}, ${settingText(cell)}, ${cell.device}${mark}` : `${profile.cell}${mark}`;
+      return `${cell ? shortText(cell) : profile.name}${mark}`;
     };
     shown.sort((one, other) => (one.outcome === "measured" ? 0 : 1) - (other.outcome === "measured" ? 0 : 1));
     return [
       el("p", { class: "hint" }, "From a pass of its own, as profiling distorts timing; shares are of one inference."),
       shown.length ? chosen("Profile of", "profile", shown.map(title), (index) => profileView(shown[index])) : el("p", { class: "empty" }, "No operator profile could be read."),
-      failed.length ? el("details", {}, el("summary", {}, `${counted(failed.length, "profile")} not measured as asked`), el("ul", { class: "links" }, failed.map((profile) => el("li", {}, outcomeMark(profile.outcome), " ", cellAnchor(profile.cell), ` ${profile.reason ?? ""}`)))) : null
+      failed.length ? el("details", {}, el("summary", {}, `${counted(failed.length, "profile")} not measured as asked`), el("ul", { class: "links" }, failed.map((profile) => el("li", {}, outcomeMark(profile.outcome), " ", cellAnchor(profile.cell, profile.name), ` ${profile.reason ?? ""}`)))) : null
     ];
   }
   function profileView(profile) {
@@ -1510,7 +1514,7 @@
     );
     return [
       profile.outcome === "measured" ? null : el("p", { class: "unsettled" }, `This profile does not count: ${profile.reason}.`),
-      el("p", {}, `${latency(total)} in ${counted(profile.types.reduce((sum, row2) => sum + row2[2], 0), "operator")}${delegated}${cost}. `, cellAnchor(profile.cell)),
+      el("p", {}, `${latency(total)} in ${counted(profile.types.reduce((sum, row2) => sum + row2[2], 0), "operator")}${delegated}${cost}. `, cellAnchor(profile.cell, profile.name)),
       figure("By type", "Operators a delegate ran are set apart from those on plain CPU kernels.", operatorTypes(profile), "wide"),
       el("details", { open: true }, el("summary", {}, "The most expensive operators"), el("div", { class: "scroller" }, el("table", {}, el("thead", {}, el("tr", {}, ["Operator", "Type", "Where"].map((text2) => el("th", { scope: "col" }, text2)), ["Time", "Share"].map((text2) => el("th", { scope: "col", class: "figure" }, text2)))), el("tbody", {}, rows))))
     ];
@@ -1577,7 +1581,7 @@
   }
   function sustainedPart() {
     const rows = data.sustained.map(
-      (cell) => el("tr", {}, el("td", {}, name(cell.name, 80)), el("td", { class: "figure" }, `${Math.round(cell.seconds)} s`), el("td", { class: "figure" }, latency(cell.start_us)), el("td", { class: "figure" }, latency(cell.end_us)), el("td", { class: "figure" }, times(cell.end_us / cell.start_us)), el("td", {}, cell.throttled_after_s === null ? "no" : `after ${Math.round(cell.throttled_after_s)} s`))
+      (cell) => el("tr", {}, el("td", {}, cellAnchor(cell.id)), el("td", { class: "figure" }, `${Math.round(cell.seconds)} s`), el("td", { class: "figure" }, latency(cell.start_us)), el("td", { class: "figure" }, latency(cell.end_us)), el("td", { class: "figure" }, times(cell.end_us / cell.start_us)), el("td", {}, cell.throttled_after_s === null ? "no" : `after ${Math.round(cell.throttled_after_s)} s`))
     );
     const head = [["Cell", ""], ["Time", "figure"], ["Start", "figure"], ["End", "figure"], ["Slower", "figure"], ["Throttled", ""]];
     return [
@@ -1769,7 +1773,7 @@
     const made = `Made by devbench ${data.devbench}. This file needs no network and asks for none.`;
     return el("footer", {}, made, " A trial is a fresh process; only measured trials enter an estimate. Raw samples: ", el("code", {}, `devbench export ${data.run.id}`));
   }
-  var hasCells, PARTS, sections, before;
+  var hasCells, isEmpty, PARTS, sections, before;
   var init_main = __esm({
     "src/main.js"() {
       init_answers();
@@ -1785,9 +1789,10 @@
       init_table();
       init_theme();
       hasCells = data.cells.length > 0;
+      isEmpty = !hasCells && !data.sustained.length && !data.ops.length;
       PARTS = [
-        ["answers", "Answer", answersTitle(), answers, true],
-        ["doubts", "What to doubt", "What to doubt", doubts, true],
+        ["answers", "Answer", answersTitle(), answers, hasCells || isEmpty],
+        ["doubts", "What to doubt", "What to doubt", doubts, Object.keys(data.outcomes).length > 0],
         ["compare", "Comparison", "Against the baseline", comparisonPart, data.compared !== null],
         ["charts", "Charts", "Charts", explore, hasCells],
         ["sizes", "Size and latency", "Size and latency", sizesPart, hasSizes()],

@@ -17,7 +17,7 @@ export function answers() {
   const draw = () => {
     const groups = matchingGroups();
     replace(list, groups.slice(0, shown).map((item) => card(item)));
-    if (!groups.length) replace(list, el("p", { class: "empty" }, data.recommendations.length ? "No answer matches the filters." : emptyText()));
+    if (!groups.length) replace(list, el("p", { class: "empty" }, data.recommendations.length ? "No answer matches the filters." : "This run has no trials, so there is nothing to recommend."));
     replace(summary, groups.length > PAGE ? glance(groups) : null);
     const rest = groups.length - shown;
     replace(more, rest > 0 ? el("button", { type: "button", on: { click: () => ((shown += 40), draw()) } }, `Show ${Math.min(40, rest)} more of ${groups.length}`) : null);
@@ -25,15 +25,11 @@ export function answers() {
   onChange(() => ((shown = PAGE), draw()));
   draw();
   return [
-    el("p", { class: "hint" }, "The lowest mean latency wins, so that slow inferences count; of settings as good as each other, the one with the fewest threads. Intervals are 95 % intervals of the typical trial."),
+    data.recommendations.length > 0 && el("p", { class: "hint" }, "The lowest mean latency wins, so that slow inferences count; of settings as good as each other, the one with the fewest threads. Intervals are 95 % intervals of the typical trial."),
     summary,
     list,
     more,
   ];
-}
-
-function emptyText() {
-  return data.sustained.length ? "This run measured cells without a rest; see below." : "This run has no latency trials, so there is nothing to recommend.";
 }
 
 function card(item) {

@@ -11,8 +11,8 @@ export function doubts() {
   return el(
     "div",
     { class: "columns" },
-    column("Not trusted", data.doubts.map(doubt), data.cells.length ? "Every cell is trusted." : "There are no cells to judge."),
-    column("Not measured", data.missing.map(missing), "Everything asked for was measured."),
+    data.cells.length ? column("Not trusted", data.doubts.map(doubt), "Every cell is trusted.") : null,
+    column("Not measured", data.missing.map(missing), "Every trial counts."),
     data.remarks.length ? column("Worth knowing", data.remarks.map(remark), "") : null,
   );
 }

@@ -52,7 +52,7 @@ function cellView(cell, trials) {
     el("p", { class: "eyebrow" }, "Cell ", el("code", {}, cell.id)),
     el("h2", { id: "evidence-title" }, name(cell.model, 80)),
     el("p", { class: "where" }, name(settingText(cell), 80), " · ", name(cell.device, 60), ` · ${cell.runner}`),
-    el("p", {}, trustMark(cell.trust), cell.stopped ? ` stopped: ${cell.stopped}` : ""),
+    cell.trust && el("p", {}, trustMark(cell.trust), cell.stopped ? ` stopped: ${cell.stopped}` : ""),
     cell.trust_reasons.map((reason) => el("div", { class: "doubt" }, el("p", { class: "why" }, reason.text), el("p", { class: "remedy" }, `To do: ${reason.remedy}.`))),
     facts([
       ...["p50", "mean", "p90", "p95", "p99"].map(metric),

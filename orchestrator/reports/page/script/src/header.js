@@ -26,9 +26,14 @@ function headline() {
   const models = new Set(data.cells.map((cell) => cell.model_sha256 + cell.model));
   const names = [...new Set(data.cells.map((cell) => cell.model))];
   const machines = [...new Set(data.cells.map((cell) => cell.device))];
-  if (!data.cells.length) return data.sustained.length ? `${counted(data.sustained.length, "cell")} without a rest` : "Nothing was measured";
+  if (!data.cells.length) return otherwise();
   const what = models.size === 1 ? [name(names[0], 48)] : [counted(models.size, "model")];
   return [...what, " on ", machines.length === 1 ? name(machines[0], 48) : counted(machines.length, "device")];
+}
+
+function otherwise() {
+  if (data.sustained.length) return `${counted(data.sustained.length, "cell")} without a rest`;
+  return data.ops.length ? `Operator profiles of ${counted(data.ops.length, "cell")}` : "Nothing was measured";
 }
 
 function facts() {
@@ -41,6 +46,7 @@ function totals() {
   const { measured = 0, ...others } = data.outcomes;
   const all = Object.values(data.outcomes).reduce((sum, count) => sum + count, 0);
   const trusted = data.cells.filter((cell) => cell.trust === "trusted").length;
+  if (!all) return [];
   const rows = [[`${measured.toLocaleString("en")} of ${counted(all, "trial")}`, "count"]];
   if (data.cells.length) rows.push([`${trusted} of ${counted(data.cells.length, "cell")}`, "trusted"]);
   for (const [outcome, count] of Object.entries(others)) rows.push([counted(count, "trial"), outcome]);

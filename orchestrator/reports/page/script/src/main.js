@@ -14,9 +14,10 @@ import { table } from "./table.js";
 import { setTheme } from "./theme.js";
 
 const hasCells = data.cells.length > 0;
+const isEmpty = !hasCells && !data.sustained.length && !data.ops.length;
 const PARTS = [
-  ["answers", "Answer", answersTitle(), answers, true],
-  ["doubts", "What to doubt", "What to doubt", doubts, true],
+  ["answers", "Answer", answersTitle(), answers, hasCells || isEmpty],
+  ["doubts", "What to doubt", "What to doubt", doubts, Object.keys(data.outcomes).length > 0],
   ["compare", "Comparison", "Against the baseline", comparisonPart, data.compared !== null],
   ["charts", "Charts", "Charts", explore, hasCells],
   ["sizes", "Size and latency", "Size and latency", sizesPart, hasSizes()],

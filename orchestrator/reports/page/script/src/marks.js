@@ -21,7 +21,7 @@ export function settingText(cell) {
   return `${cell.delegate}, ${threads(cell.threads)}${affinity}, ${cell.load}`;
 }
 
-const isAlone = (key) => new Set(data.cells.map((cell) => cell[key])).size === 1;
+const isAlone = (key) => new Set([...data.cells, ...data.sustained].map((cell) => cell[key])).size === 1;
 const alone = Object.fromEntries(["device", "model", "delegate"].map((key) => [key, isAlone(key)]));
 
 /** A cell by what tells it from the others of this run. */
@@ -31,9 +31,9 @@ export function shortText(cell) {
   return [...named, threads(cell.threads), affinity, shortened(cell.load, 32), cell.arm].filter(Boolean).join(" · ");
 }
 
-export function cellAnchor(key) {
+export function cellAnchor(key, otherwise = key) {
   const cell = cellOf.get(key);
-  if (!cell) return el("span", {}, name(key));
+  if (!cell) return el("span", {}, name(otherwise, 120));
   return el("a", { href: cellLink(key) }, name(shortText(cell), 90));
 }
 

@@ -8,7 +8,7 @@ import { sustained } from "./charts/sustained.js";
 import { el, name, replace, select } from "./dom.js";
 import { figure } from "./explore.js";
 import { counted, latency, percent, signed, times } from "./format.js";
-import { cellAnchor, outcomeMark, settingText, shortText } from "./marks.js";
+import { cellAnchor, outcomeMark, shortText } from "./marks.js";
 import { cellOf, data } from "./payload.js";
 import { state, onChange } from "./state.js";
 
@@ -28,14 +28,14 @@ export function operatorsPart() {
   const title = (profile) => {
     const cell = cellOf.get(profile.cell);
     const mark = profile.outcome === "measured" ? "" : ` (${profile.outcome})`;
-    return cell ? `${cell.model}, ${settingText(cell)}, ${cell.device}${mark}` : `${profile.cell}${mark}`;
+    return `${cell ? shortText(cell) : profile.name}${mark}`;
   };
   shown.sort((one, other) => (one.outcome === "measured" ? 0 : 1) - (other.outcome === "measured" ? 0 : 1));
   return [
     el("p", { class: "hint" }, "From a pass of its own, as profiling distorts timing; shares are of one inference."),
     shown.length ? chosen("Profile of", "profile", shown.map(title), (index) => profileView(shown[index])) : el("p", { class: "empty" }, "No operator profile could be read."),
     failed.length
-      ? el("details", {}, el("summary", {}, `${counted(failed.length, "profile")} not measured as asked`), el("ul", { class: "links" }, failed.map((profile) => el("li", {}, outcomeMark(profile.outcome), " ", cellAnchor(profile.cell), ` ${profile.reason ?? ""}`))))
+      ? el("details", {}, el("summary", {}, `${counted(failed.length, "profile")} not measured as asked`), el("ul", { class: "links" }, failed.map((profile) => el("li", {}, outcomeMark(profile.outcome), " ", cellAnchor(profile.cell, profile.name), ` ${profile.reason ?? ""}`))))
       : null,
   ];
 }
@@ -49,7 +49,7 @@ function profileView(profile) {
   );
   return [
     profile.outcome === "measured" ? null : el("p", { class: "unsettled" }, `This profile does not count: ${profile.reason}.`),
-    el("p", {}, `${latency(total)} in ${counted(profile.types.reduce((sum, row) => sum + row[2], 0), "operator")}${delegated}${cost}. `, cellAnchor(profile.cell)),
+    el("p", {}, `${latency(total)} in ${counted(profile.types.reduce((sum, row) => sum + row[2], 0), "operator")}${delegated}${cost}. `, cellAnchor(profile.cell, profile.name)),
     figure("By type", "Operators a delegate ran are set apart from those on plain CPU kernels.", operatorTypes(profile), "wide"),
     el("details", { open: true }, el("summary", {}, "The most expensive operators"), el("div", { class: "scroller" }, el("table", {}, el("thead", {}, el("tr", {}, ["Operator", "Type", "Where"].map((text) => el("th", { scope: "col" }, text)), ["Time", "Share"].map((text) => el("th", { scope: "col", class: "figure" }, text)))), el("tbody", {}, rows)))),
   ];
@@ -130,7 +130,7 @@ export function historyPart() {
 
 export function sustainedPart() {
   const rows = data.sustained.map((cell) =>
-    el("tr", {}, el("td", {}, name(cell.name, 80)), el("td", { class: "figure" }, `${Math.round(cell.seconds)} s`), el("td", { class: "figure" }, latency(cell.start_us)), el("td", { class: "figure" }, latency(cell.end_us)), el("td", { class: "figure" }, times(cell.end_us / cell.start_us)), el("td", {}, cell.throttled_after_s === null ? "no" : `after ${Math.round(cell.throttled_after_s)} s`)),
+    el("tr", {}, el("td", {}, cellAnchor(cell.id)), el("td", { class: "figure" }, `${Math.round(cell.seconds)} s`), el("td", { class: "figure" }, latency(cell.start_us)), el("td", { class: "figure" }, latency(cell.end_us)), el("td", { class: "figure" }, times(cell.end_us / cell.start_us)), el("td", {}, cell.throttled_after_s === null ? "no" : `after ${Math.round(cell.throttled_after_s)} s`)),
   );
   const head = [["Cell", ""], ["Time", "figure"], ["Start", "figure"], ["End", "figure"], ["Slower", "figure"], ["Throttled", ""]];
   return [

@@ -5,6 +5,10 @@ import { unpacked as unpack } from "./packing.js";
 export const data = globalThis.devbench;
 export const cellOf = new Map(data.cells.map((cell) => [cell.id, cell]));
 
+// A cell that ran without a rest has trials and no estimate.
+const UNJUDGED = { arm: null, p50: null, mean: null, p90: null, p95: null, p99: null, cv_in: null, cv_between: null, slow: null, speedup: null, vs_idle: null, trust: null, trust_reasons: [], medians: {}, stopped: null };
+for (const cell of data.sustained) cellOf.set(cell.id, { ...UNJUDGED, ...cell });
+
 const packed = document.querySelectorAll("script.chunk");
 const unpacked = new Map();
 

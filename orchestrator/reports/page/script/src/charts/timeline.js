@@ -41,15 +41,15 @@ function panelsOf({ samples, telemetry }) {
   const panels = [];
   if (samples) {
     const points = samples.t_ms.map((t, index) => [t, samples.us[index]]);
-    panels.push({ title: "latency of each inference", axes: (shown) => [latencyAxis(shown, samples.us)], curves: [{ name: "inference", isDots: true, colour: 0, points }] });
+    panels.push({ title: "latency of each inference", axes: (shown) => [latencyAxis(shown, samples.us, { name: "" })], curves: [{ name: `each inference (${samples.us.some((us) => us >= 1000) ? "ms" : "µs"})`, isDots: true, colour: 0, points }] });
   }
   const curve = (key, name, colour, more = {}) =>
     telemetry?.[key] ? [{ name, colour, points: telemetry.t_ms.map((t, index) => [t, telemetry[key][index]]), ...more }] : [];
   const cpus = [...curve("busy", "CPUs busy in all", 2), ...curve("model", "by the model", 0, { dash: "dashed" }), ...curve("load", "by the load", 1, { dash: "dotted" })];
-  if (cpus.length) panels.push({ title: "CPUs kept busy", axes: (shown) => [valueAxis(shown, { min: 0, name: "CPUs", splitNumber: 3 })], curves: cpus });
+  if (cpus.length) panels.push({ title: "CPUs kept busy", axes: (shown) => [valueAxis(shown, { min: 0, splitNumber: 3 })], curves: cpus });
   const heat = [...curve("mhz", "fastest clock (MHz)", 0), ...curve("celsius", "hottest sensor (°C)", 1, { axis: 1, dash: "dashed" })];
   if (heat.length) {
-    const axes = (shown) => [valueAxis(shown, { scale: true, name: "MHz", splitNumber: 3 }), valueAxis(shown, { scale: true, name: "°C", splitLine: { show: false }, splitNumber: 3 })];
+    const axes = (shown) => [valueAxis(shown, { scale: true, splitNumber: 3 }), valueAxis(shown, { scale: true, splitLine: { show: false }, splitNumber: 3 })];
     panels.push({ title: "clock and temperature", axes, curves: heat });
   }
   return panels;

@@ -1,0 +1,214 @@
+"""The page as a file: what is in it, what cannot be, and how it stays small."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import math
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.reports.page.evidence import Detail, telemetry_curves, trial_evidence
+from orchestrator.reports.page.page import json_text, page
+from orchestrator.reports.run_content import RunContent, gather
+from orchestrator.trial import Outcome
+from tests.bench.synthetic_store import Shape, filled
+from tests.unit.trial_factory import make_trial
+
+SMALL = Shape(models=("m",), threads=(1, 2), loads=("idle", "app"), blocks=3, earlier_runs=1)
+FULL = Detail.of(1)
+
+
+@pytest.fixture(scope="module")
+def content(tmp_path_factory: pytest.TempPathFactory) -> RunContent:
+    store = filled(tmp_path_factory.mktemp("store"), SMALL)
+    found = gather(store, store.find_run("last"))
+    store.close()
+    return found
+
+
+class Elements(HTMLParser):
+    """The elements of a page as a browser would see them."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: dict[str, list[str]] = {}
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.texts.setdefault(self.tags[-1][0] if self.tags else "", []).append(data)
+
+
+def unpacked(text: str) -> Any:
+    return json.loads(gzip.decompress(base64.b64decode(text)))
+
+
+def parts(text: str) -> tuple[Any, list[Any]]:
+    front = re.search(r'id="payload">([^<]*)<', text)
+    assert front
+    return unpacked(front[1]), [unpacked(chunk) for chunk in re.findall(r'class="chunk">([^<]*)<', text)]
+
+
+def test_the_policy_names_every_script_and_style_by_its_hash(content: RunContent) -> None:
+    """Nothing else may run, load or connect; there are no addresses to load from either."""
+    text = page(content)
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
+    assert policy
+    stated = policy[1].replace("&#x27;", "'")
+    assert "default-src 'none'" in stated and "connect-src 'none'" in stated and "unsafe" not in stated
+    inline = re.findall(r"<(?:script|style)>(.*?)</(?:script|style)>", text, re.DOTALL)
+    assert len(inline) == 3
+    for block in inline:
+        assert f"'sha256-{base64.b64encode(hashlib.sha256(block.encode()).digest()).decode()}'" in stated
+    assert [attributes for _, attributes in Elements(text).tags if {"src", "href"} & attributes.keys()] == []
+
+
+def test_every_trial_is_in_it_with_its_evidence(content: RunContent) -> None:
+    """In the chunk that the front names for its cell, in the order in which they were made."""
+    front, chunks = parts(page(content))
+    assert len(front["cells"]) == 12
+    for cell in front["cells"]:
+        details = chunks[front["chunks"][cell["id"]]][cell["id"]]
+        assert [row["block"] for row in details] == [block for block, _, _ in cell["trials"]] == [0, 1, 2]
+        assert all(row["argv"] and row["log"]["text"] for row in details if row["outcome"] == "measured")
+
+
+def test_what_was_not_measured_has_no_latency_to_be_drawn_at(content: RunContent) -> None:
+    """Also a rejected trial, which has samples."""
+    trial = next(trial for trial in content.trials if trial.outcome is Outcome.MEASURED)
+    doubted = replace(content, trials=(replace(trial, outcome=Outcome.REJECTED, reason="busy"),))
+    front, _ = parts(page(doubted))
+    dots = [dot for cell in front["cells"] for dot in cell["trials"]]
+    assert dots == [[trial.slot.block, "rejected", None]]
+
+
+def test_the_same_run_gives_the_same_file(content: RunContent) -> None:
+    """So that a file can be told by its hash."""
+    assert page(content) == page(content)
+
+
+def test_a_reader_without_scripts_has_the_answers(content: RunContent) -> None:
+    """As plain text, escaped."""
+    named = replace(content.recommendations[0], model="<b>x</b>")
+    text = page(replace(content, recommendations=(named,)))
+    noscript = text.partition("<noscript>")[2].partition("</noscript>")[0]
+    assert "&lt;b&gt;x&lt;/b&gt; on " in noscript and "use " in noscript
+
+
+def test_content_cannot_leave_its_element(tmp_path: Path) -> None:
+    """Whatever names, reasons and logs say, the page has the elements it would have with harmless ones."""
+    evil = "</script><!--<script>]]>\u2028&lt;img onerror=x>"
+    plain_shape = replace(SMALL, earlier_runs=0)
+    shapes = (plain_shape, replace(plain_shape, devices=(evil, "x" + evil), models=(evil,), log=evil))
+    found = []
+    for number, shape in enumerate(shapes):
+        store = filled(tmp_path / str(number), shape)
+        found.append([tag for tag, _ in Elements(page(gather(store, store.find_run("last")))).tags if tag != "li"])
+        store.close()
+    assert found[0] == found[1]
+
+
+def test_json_takes_what_is_no_number_and_no_letter() -> None:
+    """Imported trials may hold NaN; a lone surrogate is escaped, as no file could hold it."""
+    assert json.loads(json_text({"a": [math.nan, math.inf, 1.5], "b": "\ud800"})) == {
+        "a": [None, None, 1.5],
+        "b": "\ud800",
+    }
+    assert json_text("\ud800\u2028").isascii()
+
+
+class TestEvidence:
+    def test_a_long_log_keeps_its_beginning_and_its_end(self, tmp_path: Path) -> None:
+        """And says how much is left out, and where all of it is."""
+        (tmp_path / "a.log").write_text("first\n" + "x" * 50_000 + "\nlast", encoding="utf-8")
+        log = trial_evidence(replace(make_trial(), log="a.log"), FULL, tmp_path)["log"]
+        assert log["path"] == "a.log" and log["bytes"] == 50_011
+        assert log["text"].startswith("first\n") and log["text"].endswith("\nlast")
+        assert "38011 bytes left out" in log["text"]
+
+    @pytest.mark.parametrize("place", ["../secret", "/etc/hostname", "gone.log", "folder"])
+    def test_a_log_outside_the_store_is_not_read(self, tmp_path: Path, place: str) -> None:
+        """A store from elsewhere cannot make a report carry this host's files."""
+        (tmp_path / "secret").write_text("secret", encoding="utf-8")
+        (tmp_path / "store" / "folder").mkdir(parents=True)
+        log = trial_evidence(replace(make_trial(), log=place), FULL, tmp_path / "store")["log"]
+        assert log == {"path": place, "text": None}
+
+    def test_a_log_that_is_no_text_is_shown_as_far_as_it_is(self, tmp_path: Path) -> None:
+        """Devices write what they like."""
+        (tmp_path / "a.log").write_bytes(b"a\xff\x00b")
+        assert trial_evidence(replace(make_trial(), log="a.log"), FULL, tmp_path)["log"]["text"] == "a\ufffd\x00b"
+
+    def test_many_samples_keep_their_slowest(self) -> None:
+        """Of each stretch the median and the slowest are drawn, in time."""
+        samples = [100.0 + index % 7 for index in range(5000)]
+        samples[1234] = 9000.0
+        drawn = trial_evidence(replace(make_trial(), samples_us=tuple(samples)), FULL, Path())["samples"]
+        assert drawn["count"] == 5000 and len(drawn["us"]) <= FULL.samples
+        assert 9000.0 in drawn["us"]
+        assert drawn["t_ms"] == sorted(drawn["t_ms"])
+
+    def test_samples_stand_where_they_were_in_the_process(self) -> None:
+        """By the clock of the device, where the runner tells it; otherwise they say that they do not."""
+        trial = replace(make_trial(samples=3), evidence={"started": {"t_ns": 1_000_000_000}})
+        placed = replace(trial, metrics={"steady_from_ns": 1_250_000_000})
+        assert trial_evidence(placed, FULL, Path())["samples"]["t_ms"][0] == 250.0
+        assert trial_evidence(placed, FULL, Path())["samples"]["is_placed"]
+        assert not trial_evidence(trial, FULL, Path())["samples"]["is_placed"]
+
+    def test_what_lies_between_inferences_is_counted(self) -> None:
+        """A model of a microsecond spends most of its steady state between inferences."""
+        trial = replace(make_trial(), samples_us=(1.0,) * 10, metrics={"steady_wall_ns": 1_000_000})
+        assert trial_evidence(trial, FULL, Path())["samples"]["t_ms"] == pytest.approx(
+            [0.1 * number for number in range(10)]
+        )
+
+    @pytest.mark.parametrize(
+        "evidence", [{}, {"observed": 3, "started": [], "argv": "x", "states": None}, {"argv": ["a" * 100_000] * 1000}]
+    )
+    def test_evidence_of_any_shape_is_taken(self, evidence: dict[str, Any]) -> None:
+        """Imported trials may carry anything, and as much of it as they like."""
+        found = trial_evidence(replace(make_trial(), evidence=evidence), FULL, Path())
+        assert len(json_text(found)) < 1_000_000
+
+    def test_the_more_trials_the_less_of_each(self) -> None:
+        """Ten thousand trials must fit into a few megabytes."""
+        details = [Detail.of(count) for count in (10, 1000, 10_000)]
+        assert [detail.samples for detail in details] == sorted((detail.samples for detail in details), reverse=True)
+        assert details[-1].log_bytes_measured == 0 < details[-1].log_bytes
+
+
+class TestTelemetry:
+    def test_counters_become_cpus_kept_busy(self) -> None:
+        """Ticks and nanoseconds of CPU time over the time between samples; the first has nothing before it."""
+        telemetry = {
+            "t_ms": [0, 100, 200],
+            "busy": [[0, 0], [10, 5], [20, 5]],
+            "child": [None, {"cpu_ns": 0}, {"cpu_ns": 50_000_000}],
+            "freq_khz": [[1_000_000, 2_000_000]] * 3,
+            "temp_mc": [[31_000, None], [None, None], [33_500, 20_000]],
+            "tick_hz": 100,
+        }
+        found = telemetry_curves(telemetry, 100)
+        assert found
+        assert found["busy"] == [None, 1.5, 1.0]
+        assert found["model"] == [None, None, 0.5]
+        assert found["mhz"] == [2000.0] * 3
+        assert found["celsius"] == [31.0, None, 33.5]
+        assert "load" not in found
+
+    @pytest.mark.parametrize("telemetry", [{}, {"t_ms": [1]}, {"t_ms": "x"}, {"t_ms": [0, 0], "busy": [3, [None]]}])
+    def test_telemetry_that_says_nothing_gives_no_curve(self, telemetry: dict[str, Any]) -> None:
+        """Absent is not zero."""
+        assert set(telemetry_curves(telemetry, 100) or {}) <= {"t_ms", "absent"}
