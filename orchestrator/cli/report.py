@@ -20,7 +20,7 @@ _STANDARD_OUTPUT = "-"
 
 
 def report(
-    run: Annotated[str, typer.Argument(help="A run, the start of its id, or `last`.")] = "last",
+    run: Annotated[str, typer.Argument(help="A run, the start of its id, a tag, or `last`.")] = "last",
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="A file, or - for standard output; html goes to a file of the run's name."),
@@ -29,7 +29,12 @@ def report(
         str | None, typer.Option("--format", help="html, markdown or csv; by the file's ending if not said.")
     ] = None,
     baseline: Annotated[
-        str | None, typer.Option("--baseline", metavar="RUN", help="An earlier run to compare every cell with.")
+        str | None,
+        typer.Option(
+            "--baseline",
+            metavar="RUN",
+            help="A run, a tag, `last` or `last-good` before it, to compare every cell with.",
+        ),
     ] = None,
     ignore: Annotated[
         list[str] | None, typer.Option("--ignore", help="Compare although this field differs; may be repeated.")
@@ -48,7 +53,7 @@ def report(
 
     with opened_store(store, create=False) as opened:
         record = opened.find_run(run)
-        base = opened.find_run(baseline) if baseline is not None else None
+        base = opened.find_baseline(baseline, record) if baseline is not None else None
         text = _written(opened, record, base, checked_ignored(ignore or []), chosen)
     if output is None and chosen == "html":
         output = Path(f"devbench-{_file_name(record.id)}.html")

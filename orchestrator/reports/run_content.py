@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.analysis.compare import compare
@@ -19,7 +19,7 @@ from orchestrator.analysis.summary import RunSummary, summarise
 from orchestrator.noise_book import session_noises
 from orchestrator.plan import measure_from_json
 from orchestrator.schedule import look_level
-from orchestrator.store import RunRecord, SessionRecord, Store
+from orchestrator.store import Annals, RunRecord, SessionRecord, Store
 from orchestrator.trial import Cell, Trial
 
 HISTORY_RUNS_MAX = 40
@@ -60,7 +60,9 @@ class RunContent:
     ops: tuple[CellOps, ...]
     compared: Compared | None
     past: Past
-    folder: Path = field(default=Path())
+    folder: Path
+    tags: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def gather(
@@ -71,7 +73,7 @@ def gather(
     stated = record.plan.get("measure")
     summary = summarise(trials, level=look_level(measure_from_json(stated)) if stated else LEVEL)
     sizes = _model_bytes(store, {found.cell.model_sha256 for found in summary.cells})
-    measured = _measured_by_cell(trials)
+    measured, annals = _measured_by_cell(trials), Annals(store)
     return RunContent(
         record=record,
         sessions=tuple(store.sessions(record.id)),
@@ -88,6 +90,8 @@ def gather(
         compared=_compared(store, record, trials, baseline, ignored),
         past=_past(store, record, trials),
         folder=store.folder,
+        tags=tuple(tag for tag, runs in annals.tagged().items() if record.id in runs),
+        notes=tuple(note.text for note in annals.notes().get(record.id, ())),
     )
 
 
@@ -124,7 +128,11 @@ def _compared(
 
 def _past(store: Store, record: RunRecord, new: Sequence[Trial]) -> Past:
     """The cells of this run over it and the runs before it; nothing where it is the first."""
-    earlier = [found for found in store.runs() if (found.created_at, found.id) < (record.created_at, record.id)]
+    earlier = [
+        found
+        for found in store.runs()
+        if found.is_ordinary and (found.created_at, found.id) < (record.created_at, record.id)
+    ]
     names = {_lasting(trial.cell) for trial in new}
     trials, read = list[Reduced](), 0
     for found in earlier[:HISTORY_RUNS_MAX]:

@@ -63,8 +63,8 @@ def test_formats_go_to_standard_output_or_a_file(kept: Workplace) -> None:
 
 
 def test_a_baseline_is_compared(kept: Workplace) -> None:
-    """In the page and in Markdown, with the names of both runs."""
-    text = kept.devbench("report", "--baseline", OLD, "--format", "markdown").stdout
+    """With the names of both runs; `last` is the run before it."""
+    text = kept.devbench("report", "--baseline", "last", "--format", "markdown").stdout
     assert f"{NEW} against {OLD}: by p50 " in text
 
 

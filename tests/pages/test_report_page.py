@@ -190,7 +190,7 @@ def test_a_number_leads_to_its_trials_and_their_evidence(browser: Browser, small
     browser.driver.back()
     browser.until("return document.querySelector('dialog h2').textContent.startsWith('mobilenet')")
     browser.run("document.querySelector('dialog').close()")
-    assert browser.run("return location.hash") == ""
+    browser.until("return location.hash === ''")
 
 
 def test_a_link_to_a_trial_can_be_shared(browser: Browser, small: Path) -> None:

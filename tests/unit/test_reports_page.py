@@ -18,6 +18,7 @@ import pytest
 from orchestrator.reports.page.evidence import Detail, telemetry_curves, trial_evidence
 from orchestrator.reports.page.page import json_text, page
 from orchestrator.reports.run_content import RunContent, gather
+from orchestrator.store import Annals
 from orchestrator.trial import Outcome
 from tests.bench.synthetic_store import Shape, filled
 from tests.unit.trial_factory import make_trial
@@ -91,6 +92,17 @@ def test_what_was_not_measured_has_no_latency_to_be_drawn_at(content: RunContent
     front, _ = parts(page(doubted))
     dots = [dot for cell in front["cells"] for dot in cell["trials"]]
     assert dots == [[trial.slot.block, "rejected", None]]
+
+
+def test_tags_and_notes_go_along(tmp_path: Path) -> None:
+    """What people said of the run, for those who read it elsewhere."""
+    store = filled(tmp_path, replace(SMALL, blocks=1))
+    run = store.find_run("last")
+    Annals(store).tag(run.id, "release")
+    Annals(store).note(run.id, "after the fix")
+    front, _ = parts(page(gather(store, run)))
+    store.close()
+    assert (front["run"]["tags"], front["run"]["notes"]) == (["release"], ["after the fix"])
 
 
 def test_the_same_run_gives_the_same_file(content: RunContent) -> None:

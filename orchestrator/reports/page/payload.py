@@ -48,6 +48,8 @@ def payload(content: RunContent) -> Data:
             "ended_at": record.ended_at,
             "seed": record.seed,
             "version": record.devbench_version,
+            "tags": list(content.tags),
+            "notes": list(content.notes),
         },
         "outcomes": _totals(content.trials),
         "devices": [_device(session) for session in _last_sessions(content.sessions)],

@@ -1176,6 +1176,7 @@
         themeField()
       ),
       el("p", { class: "facts" }, facts2()),
+      data.run.notes.map((note) => el("p", { class: "note" }, note)),
       el("ul", { class: "totals" }, totals()),
       devices(),
       el("nav", { "aria-label": "Parts of this page" }, sections2.map(([id, title]) => el("a", { href: `#${id}` }, title)))
@@ -1195,7 +1196,7 @@
   }
   function facts2() {
     const { run } = data;
-    const parts = [name(run.id, 60), moment(run.created_at), run.status, `seed ${run.seed}`, run.version ? `devbench ${run.version}` : null];
+    const parts = [name(run.id, 60), moment(run.created_at), run.status, `seed ${run.seed}`, run.version ? `devbench ${run.version}` : null, ...run.tags.map((tag) => name(`#${tag}`, 30))];
     return parts.filter(Boolean).flatMap((part, index) => index ? [" · ", part] : [part]);
   }
   function totals() {

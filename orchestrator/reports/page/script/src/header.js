@@ -16,6 +16,7 @@ export function header(sections) {
       themeField(),
     ),
     el("p", { class: "facts" }, facts()),
+    data.run.notes.map((note) => el("p", { class: "note" }, note)),
     el("ul", { class: "totals" }, totals()),
     devices(),
     el("nav", { "aria-label": "Parts of this page" }, sections.map(([id, title]) => el("a", { href: `#${id}` }, title))),
@@ -38,7 +39,7 @@ function otherwise() {
 
 function facts() {
   const { run } = data;
-  const parts = [name(run.id, 60), moment(run.created_at), run.status, `seed ${run.seed}`, run.version ? `devbench ${run.version}` : null];
+  const parts = [name(run.id, 60), moment(run.created_at), run.status, `seed ${run.seed}`, run.version ? `devbench ${run.version}` : null, ...run.tags.map((tag) => name(`#${tag}`, 30))];
   return parts.filter(Boolean).flatMap((part, index) => (index ? [" · ", part] : [part]));
 }
 
