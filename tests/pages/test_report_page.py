@@ -143,7 +143,7 @@ def test_the_table_sorts_and_what_was_not_measured_stays_last(browser: Browser, 
         shown = browser.run(column)
         measured = [turn * float(text) for text in shown if text != "not measured"]
         assert measured == sorted(measured)
-        assert len(measured) < len(shown)
+        assert 0 < len(measured) < len(shown) == 24
         assert shown[len(measured) :] == ["not measured"] * (len(shown) - len(measured))
     assert browser.run("return document.querySelector('th[aria-sort]').getAttribute('aria-sort')") == "descending"
 
@@ -264,6 +264,21 @@ def test_it_prints(browser: Browser, small: Path) -> None:
     streams = [_inflated(part) for part in re.findall(rb"stream\r?\n(.*?)endstream", printed, re.DOTALL)]
     assert sum(len(re.findall(rb"\b(?:re|c|l)\b", stream)) for stream in streams) > 500, "charts are drawn as paths"
     assert browser.run("return document.documentElement.dataset.theme") is None, "the screen is as it was"
+
+
+def test_print_is_light_and_has_every_chart(browser: Browser, small: Path) -> None:
+    """Whatever the screen was and however far the reader had scrolled; afterwards the screen is dark again."""
+    browser.media(prefers_color_scheme="dark")
+    browser.open(small)
+    ink = "return getComputedStyle(document.body).color.match(/\\d+/)[0]"
+    assert int(browser.run(ink)) > 200
+    browser.run("dispatchEvent(new Event('beforeprint'))")
+    assert int(browser.run(ink)) < 60
+    assert browser.run("return [...document.querySelectorAll('.chart')].every(chart => chart.querySelector('svg'))")
+    fill = browser.run("return document.querySelector('#charts .chart text').getAttribute('fill')")
+    assert int(re.findall(r"\d+", fill)[0]) < 120
+    browser.run("dispatchEvent(new Event('afterprint'))")
+    assert int(browser.run(ink)) > 200
 
 
 def _inflated(part: bytes) -> bytes:

@@ -80,6 +80,9 @@ def test_under_several_loads_the_worst_case_decides() -> None:
     found = only(grid(truth))
     assert found.loaded and found.loaded.setting.threads == 1
     assert {one.cell.load for one in found.loaded.cells} == {"app", "cpu:2@100"}
+    turned = only(grid({(1, "app"): 3000, (2, "app"): 900, (1, "cpu:2@100"): 1000, (2, "cpu:2@100"): 1200}))
+    assert turned.loaded and turned.loaded.setting.threads == 2
+    assert turned.loaded.worst.cell.load == "cpu:2@100"
 
 
 def test_delegates_are_chosen_between() -> None:
