@@ -710,7 +710,7 @@
         ["1.5 times as slow as typical", cell.slow === null ? null : `${percent(cell.slow)} of inferences`],
         ["speed-up", cell.speedup ? `${times(cell.speedup[0])} over ${cell.base_threads}, ${cell.verdict}` : null],
         ["against idle", cell.vs_idle ? times(cell.vs_idle[0]) : null],
-        ...Object.entries(cell.medians).map(([key, value]) => [key.replaceAll("_", " "), key.endsWith("_us") ? latency(value) : String(value)]),
+        ...Object.entries(cell.medians).map(([key, value]) => withUnit(key, value)),
         ["model SHA-256", el("code", {}, cell.model_sha256)],
         ["runner SHA-256", cell.runner_sha256 ? el("code", {}, cell.runner_sha256) : null]
       ]),
@@ -718,6 +718,10 @@
       el("h3", {}, counted(trials.length, "trial")),
       trialTable(cell, trials)
     ];
+  }
+  function withUnit(key, value) {
+    const [, words, unit] = /^(.*)_(us|kb|mb)$/.exec(key) ?? [null, key, null];
+    return [words.replaceAll("_", " "), unit ? UNITS[unit](value) : String(value)];
   }
   function trialTable(cell, trials) {
     const rows = trials.map(
@@ -755,7 +759,7 @@
       ]),
       drawing ? [el("h3", {}, "In time"), timeNote(trial), drawing] : el("p", { class: "empty" }, "Neither samples nor telemetry were kept for this trial."),
       el("h3", {}, "Evidence"),
-      fold("Command line and environment", el("pre", {}, trial.argv.map((word) => quoted(String(word))).join(" \\\n  ")), Object.keys(trial.env).length ? tree(trial.env) : null),
+      fold("Command line and environment", el("pre", {}, commandLine(trial.argv)), Object.keys(trial.env).length ? tree(trial.env) : null),
       fold("Observed by the runner", tree(trial.observed)),
       fold("Device before and after", trial.states.some((one) => Object.keys(one ?? {}).length) ? tree({ before: trial.states[0], after: trial.states.at(-1) }) : el("p", { class: "empty" }, "No limits are set for this device, so its state was not asked for.")),
       fold("Load", tree(trial.load)),
@@ -776,6 +780,9 @@
   }
   function findings(list) {
     return el("ul", { class: "notes" }, list.map((finding) => el("li", {}, el("strong", {}, `${finding.severity}: `), finding.reason, el("span", { class: "muted" }, ` (${finding.remedy})`))));
+  }
+  function commandLine(argv) {
+    return argv.map((word, index) => (index === 0 ? "" : String(word).startsWith("-") ? " \\\n  " : " ") + quoted(String(word))).join("");
   }
   function quoted(word) {
     return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
@@ -805,7 +812,7 @@
     if (!entries.length) return el("span", { class: "muted" }, "none");
     return el("dl", { class: "facts-list" }, entries.map(([key, item]) => [el("dt", {}, name(key, 60)), el("dd", {}, tree(item))]));
   }
-  var dialog, inside, latest;
+  var dialog, inside, latest, UNITS;
   var init_evidence = __esm({
     "src/evidence.js"() {
       init_timeline();
@@ -817,6 +824,7 @@
       dialog = el("dialog", { class: "evidence", "aria-labelledby": "evidence-title" });
       inside = el("div", { class: "inside" });
       latest = 0;
+      UNITS = { us: latency, kb: (value) => bytes(1024 * value), mb: (value) => bytes(1e6 * value) };
     }
   });
 

@@ -2,7 +2,7 @@
 
 import { timeline } from "./charts/timeline.js";
 import { el, name, replace } from "./dom.js";
-import { counted, interval, latency, moment, percent, times } from "./format.js";
+import { bytes, counted, interval, latency, moment, percent, times } from "./format.js";
 import { outcomeMark, settingText, trustMark } from "./marks.js";
 import { cellOf, data, trialsOf } from "./payload.js";
 import { cellLink, parseRoute, trialLink } from "./routes.js";
@@ -61,7 +61,7 @@ function cellView(cell, trials) {
       ["1.5 times as slow as typical", cell.slow === null ? null : `${percent(cell.slow)} of inferences`],
       ["speed-up", cell.speedup ? `${times(cell.speedup[0])} over ${cell.base_threads}, ${cell.verdict}` : null],
       ["against idle", cell.vs_idle ? times(cell.vs_idle[0]) : null],
-      ...Object.entries(cell.medians).map(([key, value]) => [key.replaceAll("_", " "), key.endsWith("_us") ? latency(value) : String(value)]),
+      ...Object.entries(cell.medians).map(([key, value]) => withUnit(key, value)),
       ["model SHA-256", el("code", {}, cell.model_sha256)],
       ["runner SHA-256", cell.runner_sha256 ? el("code", {}, cell.runner_sha256) : null],
     ]),
@@ -69,6 +69,14 @@ function cellView(cell, trials) {
     el("h3", {}, counted(trials.length, "trial")),
     trialTable(cell, trials),
   ];
+}
+
+const UNITS = { us: latency, kb: (value) => bytes(1024 * value), mb: (value) => bytes(1e6 * value) };
+
+/** `init_us` and 1500 as words: init, 1.50 ms. */
+function withUnit(key, value) {
+  const [, words, unit] = /^(.*)_(us|kb|mb)$/.exec(key) ?? [null, key, null];
+  return [words.replaceAll("_", " "), unit ? UNITS[unit](value) : String(value)];
 }
 
 function trialTable(cell, trials) {
@@ -110,7 +118,7 @@ function trialView(cell, trial, number, count) {
     ]),
     drawing ? [el("h3", {}, "In time"), timeNote(trial), drawing] : el("p", { class: "empty" }, "Neither samples nor telemetry were kept for this trial."),
     el("h3", {}, "Evidence"),
-    fold("Command line and environment", el("pre", {}, trial.argv.map((word) => quoted(String(word))).join(" \\\n  ")), Object.keys(trial.env).length ? tree(trial.env) : null),
+    fold("Command line and environment", el("pre", {}, commandLine(trial.argv)), Object.keys(trial.env).length ? tree(trial.env) : null),
     fold("Observed by the runner", tree(trial.observed)),
     fold("Device before and after", trial.states.some((one) => Object.keys(one ?? {}).length) ? tree({ before: trial.states[0], after: trial.states.at(-1) }) : el("p", { class: "empty" }, "No limits are set for this device, so its state was not asked for.")),
     fold("Load", tree(trial.load)),
@@ -133,6 +141,11 @@ function timeNote({ samples, telemetry }) {
 
 function findings(list) {
   return el("ul", { class: "notes" }, list.map((finding) => el("li", {}, el("strong", {}, `${finding.severity}: `), finding.reason, el("span", { class: "muted" }, ` (${finding.remedy})`))));
+}
+
+/** The words of a command, a line for each flag, as a shell would take them. */
+function commandLine(argv) {
+  return argv.map((word, index) => (index === 0 ? "" : String(word).startsWith("-") ? " \\\n  " : " ") + quoted(String(word))).join("");
 }
 
 function quoted(word) {
