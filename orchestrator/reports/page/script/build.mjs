@@ -3,12 +3,11 @@ import { build } from "esbuild";
 import { readFile, writeFile } from "node:fs/promises";
 
 const target = process.argv[2] ?? "../assets";
-const shared = { bundle: true, format: "iife", target: "es2022", charset: "utf8", legalComments: "none" };
+const shared = { bundle: true, format: "iife", target: "es2022", charset: "utf8", legalComments: "none", minify: true };
 await build({
   ...shared,
   entryPoints: ["charts.js"],
   globalName: "DevbenchCharts",
-  minify: true,
   outfile: `${target}/charts.js`,
 });
 await build({ ...shared, entryPoints: ["src/boot.js"], outfile: `${target}/page.js` });
