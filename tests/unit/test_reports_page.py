@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from orchestrator.reports.page.evidence import Detail, telemetry_curves, trial_evidence
+from orchestrator.reports.page.evidence import Detail, trial_evidence
 from orchestrator.reports.page.page import json_text, page
 from orchestrator.reports.run_content import RunContent, gather
 from orchestrator.store import Annals
-from orchestrator.trial import Outcome
+from orchestrator.trial import Outcome, Trial
 from tests.bench.synthetic_store import Shape, filled
 from tests.unit.trial_factory import make_trial
 
@@ -140,6 +140,10 @@ def test_json_takes_what_is_no_number_and_no_letter() -> None:
     assert json_text("\ud800\u2028").isascii()
 
 
+def in_time(trial: Trial) -> Any:
+    return trial_evidence(trial, FULL, Path())["time"]
+
+
 class TestEvidence:
     def test_a_long_log_keeps_its_beginning_and_its_end(self, tmp_path: Path) -> None:
         """And says how much is left out, and where all of it is."""
@@ -166,25 +170,17 @@ class TestEvidence:
         """Of each stretch the median and the slowest are drawn, in time."""
         samples = [100.0 + index % 7 for index in range(5000)]
         samples[1234] = 9000.0
-        drawn = trial_evidence(replace(make_trial(), samples_us=tuple(samples)), FULL, Path())["samples"]
-        assert drawn["count"] == 5000 and len(drawn["us"]) <= FULL.samples
-        assert 9000.0 in drawn["us"]
-        assert drawn["t_ms"] == sorted(drawn["t_ms"])
+        drawn = in_time(replace(make_trial(), samples_us=tuple(samples)))
+        assert drawn["count"] == 5000 and len(drawn["measured"]) <= FULL.samples
+        assert 9000.0 in [us for _, us in drawn["measured"]]
+        assert drawn["measured"] == sorted(drawn["measured"], key=lambda point: point[0])
 
-    def test_samples_stand_where_they_were_in_the_process(self) -> None:
-        """By the clock of the device, where the runner tells it; otherwise they say that they do not."""
-        trial = replace(make_trial(samples=3), evidence={"started": {"t_ns": 1_000_000_000}})
-        placed = replace(trial, metrics={"steady_from_ns": 1_250_000_000})
-        assert trial_evidence(placed, FULL, Path())["samples"]["t_ms"][0] == 250.0
-        assert trial_evidence(placed, FULL, Path())["samples"]["is_placed"]
-        assert not trial_evidence(trial, FULL, Path())["samples"]["is_placed"]
-
-    def test_what_lies_between_inferences_is_counted(self) -> None:
-        """A model of a microsecond spends most of its steady state between inferences."""
-        trial = replace(make_trial(), samples_us=(1.0,) * 10, metrics={"steady_wall_ns": 1_000_000})
-        assert trial_evidence(trial, FULL, Path())["samples"]["t_ms"] == pytest.approx(
-            [0.1 * number for number in range(10)]
-        )
+    def test_inferences_stand_where_they_were_in_the_process(self) -> None:
+        """From the start that the device's clock has; that they are laid end to end is said."""
+        trial = replace(make_trial(samples=3), evidence={"started": {"t_ns": 1_000_000_000}}, warmup_us=(5000.0,))
+        drawn = in_time(replace(trial, metrics={"steady_from_ns": 1_250_000_000}))
+        assert drawn["measured"][0][0] == 250.0 and not drawn["is_recorded"]
+        assert drawn["warmup"] == [[245.0, 5000.0]]
 
     @pytest.mark.parametrize(
         "evidence", [{}, {"observed": 3, "started": [], "argv": "x", "states": None}, {"argv": ["a" * 100_000] * 1000}]
@@ -203,7 +199,7 @@ class TestEvidence:
 
 class TestTelemetry:
     def test_counters_become_cpus_kept_busy(self) -> None:
-        """Ticks and nanoseconds of CPU time over the time between samples; the first has nothing before it."""
+        """As `devbench timeline` has them; of clocks and sensors the highest."""
         telemetry = {
             "t_ms": [0, 100, 200],
             "busy": [[0, 0], [10, 5], [20, 5]],
@@ -212,15 +208,21 @@ class TestTelemetry:
             "temp_mc": [[31_000, None], [None, None], [33_500, 20_000]],
             "tick_hz": 100,
         }
-        found = telemetry_curves(telemetry, 100)
-        assert found
-        assert found["busy"] == [None, 1.5, 1.0]
-        assert found["model"] == [None, None, 0.5]
-        assert found["mhz"] == [2000.0] * 3
-        assert found["celsius"] == [31.0, None, 33.5]
+        found = in_time(replace(make_trial(), telemetry=telemetry))["counters"]
+        assert found["all"] == [[0.0, 1.5], [100.0, 1.0]]
+        assert found["measured process"] == [[100.0, 0.5]]
+        assert found["MHz"] == [[0.0, 2000.0], [100.0, 2000.0], [200.0, 2000.0]]
+        assert found["°C"] == [[0.0, 31.0], [200.0, 33.5]]
         assert "load" not in found
+
+    def test_a_long_trial_has_no_more_points_than_are_drawn(self) -> None:
+        """Rates are then over longer stretches, not over single ones picked out."""
+        telemetry = {"t_ms": [100 * index for index in range(1001)], "busy": [[20 * index] for index in range(1001)]}
+        drawn = in_time(replace(make_trial(), telemetry=telemetry))["counters"]["all"]
+        assert 100 < len(drawn) <= FULL.points
+        assert {value for _, value in drawn} == {2.0}
 
     @pytest.mark.parametrize("telemetry", [{}, {"t_ms": [1]}, {"t_ms": "x"}, {"t_ms": [0, 0], "busy": [3, [None]]}])
     def test_telemetry_that_says_nothing_gives_no_curve(self, telemetry: dict[str, Any]) -> None:
         """Absent is not zero."""
-        assert set(telemetry_curves(telemetry, 100) or {}) <= {"t_ms", "absent"}
+        assert in_time(replace(make_trial(), telemetry=telemetry))["counters"] == {}

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from orchestrator.reports.page.payload import Data, figure
+from orchestrator.timeline import Moments, timeline_of
+from orchestrator.timeline.events import Counter, Slice
+from orchestrator.timeline_files import moments_of
 from orchestrator.trial import Outcome, Trial
 
 _TEXT_MAX = 4000
+_DRAWN_COLUMNS = ("t_ms", "freq_khz", "temp_mc", "busy", "child", "load_cpu_ns", "tick_hz")
+_CPUS_USED = "CPUs used, "
 _OBSERVED_LEFT_OUT = ("thread_cpu_ns", "flags")
 
 
@@ -23,14 +27,16 @@ class Detail:
     points: int
     log_bytes: int
     log_bytes_measured: int
+    reads_moments: bool
+    """Whether the times of inferences are read from logs, which takes a few milliseconds a trial."""
 
     @classmethod
     def of(cls, trials: int) -> Detail:
         if trials <= 200:
-            return cls(samples=400, points=200, log_bytes=12_000, log_bytes_measured=12_000)
+            return cls(samples=400, points=200, log_bytes=12_000, log_bytes_measured=12_000, reads_moments=True)
         if trials <= 2000:
-            return cls(samples=120, points=60, log_bytes=4000, log_bytes_measured=2000)
-        return cls(samples=24, points=16, log_bytes=2000, log_bytes_measured=0)
+            return cls(samples=120, points=60, log_bytes=4000, log_bytes_measured=2000, reads_moments=True)
+        return cls(samples=24, points=10, log_bytes=2000, log_bytes_measured=0, reads_moments=False)
 
 
 def trial_evidence(trial: Trial, detail: Detail, folder: Path) -> Data:
@@ -62,8 +68,7 @@ def trial_evidence(trial: Trial, detail: Detail, folder: Path) -> Data:
         "findings": [finding.as_json() for finding in trial.findings],
         "artifacts": _short(evidence.get("artifacts") or {}),
         "log": _log(trial.log, folder, detail.log_bytes_measured if measured else detail.log_bytes),
-        "samples": _samples(trial, detail.samples),
-        "telemetry": telemetry_curves(trial.telemetry, detail.points),
+        "time": _in_time(trial, detail, folder),
     }
 
 
@@ -107,110 +112,76 @@ def _log(place: str | None, folder: Path, bytes_max: int) -> Data | None:
     return found | {"text": text, "bytes": len(content)}
 
 
-# Samples in time
+# In time
 
 
-def _samples(trial: Trial, most: int) -> Data | None:
-    """Latencies by the time at which each inference began, as far as that is known; of many, each stretch's median
-    and slowest."""
-    values = trial.samples_us
-    if not values:
-        return None
-    offset_ms, moment_ms, times_ms = _steady_ms(trial), 0.0, list[float]()
-    stretch = _stretch(trial)
-    for value in values:
-        times_ms.append(moment_ms + (offset_ms or 0.0))
-        moment_ms += stretch * value / 1000.0
-    chosen = _chosen(values, most)
+def _in_time(trial: Trial, detail: Detail, folder: Path) -> Data:
+    """When each inference ran and what the agent sampled, as `devbench timeline` has it; of many points, a part."""
+    moments = moments_of(trial, folder) if detail.reads_moments else Moments()
+    found = timeline_of(_thinned(trial, detail.points), moments=moments)
+    inferences = [part for track in found.tracks if track.name == "inferences" for part in track.slices]
+    measured = [part for part in inferences if part.name.startswith("inference")]
+    warmup = [part for part in inferences if not part.name.startswith("inference")]
     return {
-        "count": len(values),
-        "t_ms": [round(times_ms[index], 1) for index in chosen],
-        "us": [_drawn(values[index]) for index in chosen],
-        "is_placed": offset_ms is not None,
+        "count": len(trial.samples_us),
+        "is_recorded": any(part.name == "inference" for part in measured),
+        "measured": [_point(part) for part in _chosen(measured, detail.samples)],
+        "warmup": [_point(part) for part in _chosen(warmup, detail.samples // 4)],
+        "counters": _curves(found.counters),
+        "absent": _short(_mapping(trial.telemetry.get("absent"))),
     }
 
 
-def _stretch(trial: Trial) -> float:
-    """How much longer the steady state took than its inferences: what lies between them is spread over them evenly."""
-    wall_ns, inside_us = trial.metrics.get("steady_wall_ns"), sum(trial.samples_us)
-    is_known = isinstance(wall_ns, int | float) and math.isfinite(inside_us) and 0 < 1000 * inside_us <= wall_ns
-    return wall_ns / 1000 / inside_us if isinstance(wall_ns, int | float) and is_known else 1.0
+def _thinned(trial: Trial, most: int) -> Trial:
+    """The same trial with the telemetry that is drawn, and no more samples of it than are."""
+    times = trial.telemetry.get("t_ms")
+    if not isinstance(times, list):
+        return replace(trial, telemetry={})
+    step = max(1, -(-len(times) // most))
+    columns = {
+        name: column[::step] if isinstance(column, list) and len(column) == len(times) else column
+        for name, column in trial.telemetry.items()
+        if name in _DRAWN_COLUMNS
+    }
+    return replace(trial, telemetry=columns)
 
 
-def _drawn(value: float | None) -> float | None:
+def _point(part: Slice) -> list[float]:
+    return [_ms(part.start_ns), _drawn(part.duration_ns / 1000)]
+
+
+def _ms(time_ns: int) -> float:
+    return round(time_ns / 1e6, 1)
+
+
+def _drawn(value: float) -> float:
     """Four digits, more than a drawing shows."""
-    return None if value is None or not math.isfinite(value) else float(f"{value:.4g}")
+    return float(f"{value:.4g}")
 
 
-def _steady_ms(trial: Trial) -> float | None:
-    """When the first sample began, after the start of the process; None where the clocks were not kept."""
-    start, steady = _mapping(trial.evidence.get("started")).get("t_ns"), trial.metrics.get("steady_from_ns")
-    if not isinstance(start, int | float) or not isinstance(steady, int | float):
-        return None
-    return (steady - start) / 1e6
-
-
-def _chosen(values: Sequence[float], most: int) -> list[int]:
-    if len(values) <= most:
-        return list(range(len(values)))
-    stretch = -(-2 * len(values) // most)
-    found: list[int] = []
-    for start in range(0, len(values), stretch):
-        ordered = sorted(range(start, min(start + stretch, len(values))), key=values.__getitem__)
-        found += sorted({ordered[len(ordered) // 2], ordered[-1]})
+def _chosen(parts: Sequence[Slice], most: int) -> list[Slice]:
+    """Of each stretch the median and the slowest, in time."""
+    if len(parts) <= most:
+        return list(parts)
+    stretch = -(-2 * len(parts) // most)
+    found: list[Slice] = []
+    for start in range(0, len(parts), stretch):
+        ordered = sorted(range(start, min(start + stretch, len(parts))), key=lambda index: parts[index].duration_ns)
+        found += [parts[index] for index in sorted({ordered[len(ordered) // 2], ordered[-1]})]
     return found
 
 
-# Telemetry as curves
+def _curves(counters: Sequence[Counter]) -> dict[str, list[list[float]]]:
+    """Who used the CPUs, the fastest clock and the hottest sensor."""
+    used = {counter.name: counter.points for counter in counters if counter.name.startswith(_CPUS_USED)}
+    curves = {name.removeprefix(_CPUS_USED): points for name, points in used.items()}
+    for name, ending in (("MHz", " frequency MHz"), ("°C", " °C")):
+        curves[name] = _highest([counter.points for counter in counters if counter.name.endswith(ending)])
+    return {name: [[_ms(at_ns), _drawn(value)] for at_ns, value in points] for name, points in curves.items() if points}
 
 
-def telemetry_curves(telemetry: Mapping[str, Any], most: int) -> Data | None:
-    """Clock of the fastest CPU, hottest sensor, and CPUs kept busy by the model, the load and all together."""
-    times = telemetry.get("t_ms")
-    if not isinstance(times, list) or len(times) < 2:
-        return None
-    hz = telemetry.get("tick_hz") or 100
-    curves = {
-        "mhz": [_top(row, 1e-3) for row in telemetry.get("freq_khz") or []],
-        "celsius": [_top(row, 1e-3) for row in telemetry.get("temp_mc") or []],
-        "busy": _rates(times, [_sum(row) for row in telemetry.get("busy") or []], 1000.0 / hz),
-        "model": _rates(times, [_mapping(row).get("cpu_ns") for row in telemetry.get("child") or []], 1e-6),
-        "load": _rates(times, [_sum(row) for row in telemetry.get("load_cpu_ns") or []], 1e-6),
-    }
-    known = {
-        name: curve
-        for name, curve in curves.items()
-        if len(curve) == len(times) and any(value is not None for value in curve)
-    }
-    step = -(-len(times) // most)
-    return {
-        "t_ms": [_drawn(value) for value in times[::step]],
-        **{name: [_drawn(value) for value in curve[::step]] for name, curve in known.items()},
-        "absent": _short(telemetry.get("absent") or {}),
-    }
-
-
-def _top(row: Any, scale: float) -> float | None:
-    values = [value for value in row or [] if isinstance(value, int | float)] if isinstance(row, list) else []
-    return max(values) * scale if values else None
-
-
-def _sum(row: Any) -> float | None:
-    if isinstance(row, int | float):
-        return float(row)
-    values = [value for value in row if isinstance(value, int | float)] if isinstance(row, list) else []
-    return float(sum(values)) if values else None
-
-
-def _rates(times: Sequence[float], counts: Sequence[float | None], scale: float) -> list[float | None]:
-    """How fast a count grew up to each sample; `scale` makes it milliseconds of CPU time."""
-    if not counts:
-        return []
-    rates: list[float | None] = [None]
-    for index in range(1, min(len(times), len(counts))):
-        before, after, span_ms = counts[index - 1], counts[index], times[index] - times[index - 1]
-        if before is None or after is None or span_ms <= 0:
-            rates.append(None)
-        else:
-            rates.append(max(0.0, (after - before) * scale / span_ms))
-    return rates
+def _highest(rows: Sequence[Sequence[tuple[int, float]]]) -> list[tuple[int, float]]:
+    highest: dict[int, float] = {}
+    for at_ns, value in (point for row in rows for point in row):
+        highest[at_ns] = max(value, highest.get(at_ns, value))
+    return sorted(highest.items())

@@ -88,7 +88,7 @@ function trialTable(cell, trials) {
       el("td", { class: "figure" }, String(trial.block)),
       el("td", {}, outcomeMark(trial.outcome)),
       el("td", { class: "figure" }, trial.outcome === "measured" ? latency(cell.trials[number]?.[2]) : "–"),
-      el("td", { class: "figure" }, String(trial.samples?.count ?? trial.summary?.count ?? "–")),
+      el("td", { class: "figure" }, String(trial.time.count || (trial.summary?.count ?? "–"))),
       el("td", {}, moment(trial.started_at)),
       el("td", { class: "wrap" }, trial.reason ?? trial.findings.map((finding) => finding.reason).join("; ")),
     ),
@@ -129,13 +129,13 @@ function trialView(cell, trial, number, count) {
   ];
 }
 
-function timeNote({ samples, telemetry }) {
+function timeNote({ time }) {
   const notes = [];
-  if (samples && samples.us.length < samples.count) notes.push(`${samples.us.length} of ${samples.count} inferences are drawn: of each stretch the median and the slowest`);
-  if (samples && !samples.is_placed) notes.push("when the first inference began is not known, so latencies start at 0");
-  const absent = Object.keys(telemetry?.absent ?? {});
+  if (time.measured.length < time.count) notes.push(`${time.measured.length} of ${time.count.toLocaleString("en")} inferences are drawn: of each stretch the median and the slowest`);
+  if (time.measured.length && !time.is_recorded) notes.push("when each inference began is reconstructed: lengths laid end to end");
+  const absent = Object.keys(time.absent);
   if (absent.length) notes.push(`the device does not tell: ${absent.join(", ")}`);
-  if (!telemetry) notes.push("no telemetry was kept");
+  if (!Object.keys(time.counters).length) notes.push("no telemetry was kept");
   return notes.length ? el("p", { class: "hint" }, `${notes.join("; ")}.`) : null;
 }
 
