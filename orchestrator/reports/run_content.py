@@ -14,8 +14,9 @@ from orchestrator.analysis.operators import CellOps, cell_ops
 from orchestrator.analysis.pareto import Sized, sized_models
 from orchestrator.analysis.recommendation import Recommendation, recommend
 from orchestrator.analysis.reduction import Reduced, reduced
-from orchestrator.analysis.sides import ARMS_MAY_DIFFER, arms_of, matched, only_arm
+from orchestrator.analysis.sides import ARMS_MAY_DIFFER, arms_of, matched
 from orchestrator.analysis.summary import RunSummary, summarise
+from orchestrator.errors import ComparisonRefused
 from orchestrator.noise_book import session_noises
 from orchestrator.plan import measure_from_json
 from orchestrator.schedule import look_level
@@ -29,9 +30,11 @@ HISTORY_TRIALS_MAX = 20_000
 
 @dataclass(frozen=True)
 class Compared:
-    """Every cell against a baseline; `names` are those of the two sides, the baseline first."""
+    """Every cell against a baseline. `names` are those of the sides, the baseline first; `arm` is the new side, where it
+    is an arm."""
 
     names: tuple[str, str]
+    arm: str | None
     rows: tuple[Comparison, ...]
     only_base: tuple[Cell, ...]
     only_new: tuple[Cell, ...]
@@ -115,15 +118,25 @@ def _compared(
         return None
     noises, new = session_noises(store), list(reduced(trials))
     if baseline is not None:
-        base = only_arm(list(reduced(store.trials(baseline.id))), None, baseline.id, "another run")
-        matching = matched(base, only_arm(new, None, record.id, "another run"), ignored=ignored)
+        sides = [_one_sided(list(reduced(store.trials(baseline.id))), baseline.id), _one_sided(new, record.id)]
+        matching = matched(*sides, ignored=ignored)
         rows = compare(matching, is_one_run=False, noises=noises, threshold=THRESHOLD)
-        return Compared((baseline.id, record.id), tuple(rows), matching.only_base, matching.only_new)
+        names = baseline.id, record.id
+        return Compared(names, sides[1][0].arm, tuple(rows), matching.only_base, matching.only_new)
     arms = arms_of(new, base=None, new=None, source=record.id)
     sides = [[trial for trial in new if trial.arm == arm] for arm in arms]
     matching = matched(*sides, ignored=ignored, may_differ=ARMS_MAY_DIFFER)
     rows = compare(matching, is_one_run=True, noises=noises, threshold=THRESHOLD)
-    return Compared(arms, tuple(rows), matching.only_base, matching.only_new)
+    return Compared(arms, arms[1], tuple(rows), matching.only_base, matching.only_new)
+
+
+def _one_sided(trials: Sequence[Reduced], run: str) -> Sequence[Reduced]:
+    """The trials of a run that has one side; which of two is meant nobody could tell."""
+    if len({trial.arm for trial in trials if trial.arm}) > 1:
+        raise ComparisonRefused(
+            f"run {run} has two sides of its own", remedy="leave out --baseline: a report of it compares them"
+        )
+    return trials
 
 
 def _past(store: Store, record: RunRecord, new: Sequence[Trial]) -> Past:

@@ -36,6 +36,8 @@ class Shape:
     points: int = 20
     log: str = "INFO: Initialized TensorFlow Lite runtime.\nINFO: Created delegate.\nINFO: count=60 avg=812\n"
     earlier_runs: int = 1
+    arms: Sequence[str | None] = (None,)
+    """Two make a run of two sides, of which the second is slower by 6 %."""
 
 
 LARGE = Shape(
@@ -112,11 +114,12 @@ def _add_run(store: Store, shape: Shape, digests: dict[str, str], number: int, r
     store.add_run(record, cells)
     for index, device in enumerate(shape.devices):
         store.add_session(_session(record, device, index))
-    drift = 1.06 if number == shape.earlier_runs and number else 1.0
+    is_last = number == shape.earlier_runs and number > 0
     trials = [
-        _trial(store, shape, record, cell, block, position, drift, rng)
+        _trial(store, shape, record, Slot(cell, block, position, arm), 1.06 ** (is_last + turn), rng)
         for block in range(shape.blocks)
         for position, cell in enumerate(cells)
+        for turn, arm in enumerate(shape.arms)
     ]
     store.add_trials(trials)
     for cell in cells[: 2 * len(shape.loads)]:
@@ -142,23 +145,22 @@ def _trial(
     store: Store,
     shape: Shape,
     record: RunRecord,
-    cell: Cell,
-    block: int,
-    position: int,
+    slot: Slot,
     drift: float,
     rng: np.random.Generator,
 ) -> Trial:
+    cell, block, position = slot.cell, slot.block, slot.position
     outcome, reason = _fate(cell, rng)
     ran = outcome in (Outcome.MEASURED, Outcome.REJECTED)
     median_us = _truth_us(cell, shape) * drift * float(np.exp(rng.normal(0, 0.012)))
     samples = tuple((median_us * np.exp(rng.gamma(1.2, 0.012, shape.samples))).tolist()) if ran else ()
     log = None
     if outcome is not Outcome.SKIPPED:
-        name = f"b{block:03}-p{position:05}-{cell.id}"
+        name = f"b{block:03}-p{position:05}-{cell.id}{slot.arm or ''}"
         log = store.keep_log(name, record.id, f"# {cell.device} {cell.model} {reason}\n{shape.log}".encode())
     return Trial(
         run=record.id,
-        slot=Slot(cell, block, position),
+        slot=slot,
         session=f"{record.id}-{list(shape.devices).index(cell.device)}",
         outcome=outcome,
         reason=reason,

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.errors import ComparisonRefused
 from orchestrator.reports.page.evidence import Detail, trial_evidence
 from orchestrator.reports.page.page import json_text, page
 from orchestrator.reports.run_content import RunContent, gather
@@ -103,6 +104,24 @@ def test_tags_and_notes_go_along(tmp_path: Path) -> None:
     front, _ = parts(page(gather(store, run)))
     store.close()
     assert (front["run"]["tags"], front["run"]["notes"]) == (["release"], ["after the fix"])
+
+
+def test_two_sides_of_one_run_are_compared_without_being_asked(tmp_path: Path) -> None:
+    """Each side has cells of its own, a row of the comparison leads to the new side's, and no baseline is taken."""
+    store = filled(tmp_path, replace(SMALL, arms=("baseline", "candidate"), blocks=8, earlier_runs=1))
+    runs = store.runs()
+    front, chunks = parts(page(gather(store, runs[0])))
+    assert (front["compared"]["base"], front["compared"]["new"]) == ("baseline", "candidate")
+    cells = {cell["id"]: cell for cell in front["cells"]}
+    assert len(cells) == 24
+    for row in front["compared"]["rows"]:
+        assert cells[row["cell"]]["arm"] == "candidate"
+        assert len(chunks[front["chunks"][row["cell"]]][row["cell"]]) == 8
+    told = [row["verdict"] for row in front["compared"]["rows"] if row["metric"] == "p50" and row["n"][1] == 8]
+    assert "slower" in told and "faster" not in told
+    with pytest.raises(ComparisonRefused, match="two sides of its own"):
+        gather(store, runs[0], baseline=runs[1])
+    store.close()
 
 
 def test_the_same_run_gives_the_same_file(content: RunContent) -> None:

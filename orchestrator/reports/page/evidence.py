@@ -36,7 +36,7 @@ class Detail:
             return cls(samples=400, points=200, log_bytes=12_000, log_bytes_measured=12_000, reads_moments=True)
         if trials <= 2000:
             return cls(samples=120, points=60, log_bytes=4000, log_bytes_measured=2000, reads_moments=True)
-        return cls(samples=24, points=10, log_bytes=2000, log_bytes_measured=0, reads_moments=False)
+        return cls(samples=16, points=10, log_bytes=2000, log_bytes_measured=0, reads_moments=False)
 
 
 def trial_evidence(trial: Trial, detail: Detail, folder: Path) -> Data:

@@ -217,15 +217,15 @@ def _compared(content: RunContent) -> Data | None:
         "base": content.compared.names[0],
         "new": content.compared.names[1],
         "threshold": THRESHOLD,
-        "rows": [_comparison(row) for row in content.compared.rows],
+        "rows": [_comparison(row, content.compared.arm) for row in content.compared.rows],
         "only_base": [str(cell) for cell in content.compared.only_base],
         "only_new": [str(cell) for cell in content.compared.only_new],
     }
 
 
-def _comparison(row: Comparison) -> Data:
+def _comparison(row: Comparison, arm: str | None) -> Data:
     return {
-        "cell": row.cell.id,
+        "cell": key_of(row.cell.id, arm),
         "name": str(row.cell),
         "metric": row.metric,
         "verdict": str(row.verdict),
