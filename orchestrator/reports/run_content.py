@@ -30,8 +30,8 @@ HISTORY_TRIALS_MAX = 20_000
 
 @dataclass(frozen=True)
 class Compared:
-    """Every cell against a baseline. `names` are those of the sides, the baseline first; `arm` is the new side, where it
-    is an arm."""
+    """Every cell against a baseline. `names` are those of the sides, the baseline first; `arm` is the new side's, where
+    there are arms."""
 
     names: tuple[str, str]
     arm: str | None
