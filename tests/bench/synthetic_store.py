@@ -1,6 +1,6 @@
 """A store with runs that nobody measured, drawn from a known truth, as large as one likes: for figures and for tests.
 
-Everything a report shows is in it: delegates, threads, loads, telemetry, logs, profiles, an earlier and faster run,
+Everything a report shows is in it: delegates, threads, loads, telemetry, logs, profiles, earlier and faster runs,
 and trials that were rejected, failed, skipped and never run.
 """
 
@@ -114,9 +114,9 @@ def _add_run(store: Store, shape: Shape, digests: dict[str, str], number: int, r
     store.add_run(record, cells)
     for index, device in enumerate(shape.devices):
         store.add_session(_session(record, device, index))
-    is_last = number == shape.earlier_runs and number > 0
+    is_late = number > 0.6 * shape.earlier_runs
     trials = [
-        _trial(store, shape, record, Slot(cell, block, position, arm), 1.06 ** (is_last + turn), rng)
+        _trial(store, shape, record, Slot(cell, block, position, arm), 1.06 ** (is_late + turn), rng)
         for block in range(shape.blocks)
         for position, cell in enumerate(cells)
         for turn, arm in enumerate(shape.arms)

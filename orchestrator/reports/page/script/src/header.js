@@ -51,7 +51,15 @@ function totals() {
   const rows = [[`${measured.toLocaleString("en")} of ${counted(all, "trial")}`, "count"]];
   if (data.cells.length) rows.push([`${trusted} of ${counted(data.cells.length, "cell")}`, "trusted"]);
   for (const [outcome, count] of Object.entries(others)) rows.push([counted(count, "trial"), outcome]);
+  if (data.compared) rows.push([verdicts(), "against the baseline"]);
   return rows.map(([figure, word]) => el("li", {}, el("strong", {}, figure), ` ${word}`));
+}
+
+/** `3 slower, 20 same, 1 unknown`: unknown is never counted as same. */
+function verdicts() {
+  const counts = new Map();
+  for (const row of data.compared.rows) if (row.metric === "p50") counts.set(row.verdict, (counts.get(row.verdict) ?? 0) + 1);
+  return [...counts].map(([verdict, count]) => `${count} ${verdict.replace("_", " ")}`).join(", ") || "No cell compared";
 }
 
 function devices() {
