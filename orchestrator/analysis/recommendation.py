@@ -7,7 +7,7 @@ whose worst is nearest to the best. Of settings as good as each other (proven wi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -107,11 +107,13 @@ _Place = tuple[str, str, str, str, str]
 _AtLoad = Mapping[str, CellSummary]
 
 
-def recommend(summary: RunSummary) -> tuple[Recommendation, ...]:
-    """One recommendation for each model, runner and device of a run, in the order of its cells."""
+def recommend(summary: RunSummary, without: Collection[str] = ()) -> tuple[Recommendation, ...]:
+    """One recommendation for each model, runner and device of a run, in the order of its cells; cells whose ids are in
+    `without`, such as a pinned reference, are nobody's choice."""
     groups: dict[_Place, list[CellSummary]] = {}
     for found in summary.cells:
-        groups.setdefault(_place(found), []).append(found)
+        if found.cell.id not in without:
+            groups.setdefault(_place(found), []).append(found)
     crossovers: dict[_Place, list[Crossover]] = {}
     for crossover in summary.crossovers:
         if crossover.contrast.metric == RANKED_BY:

@@ -15,6 +15,7 @@ def run_document(
     record: RunRecord, sessions: Sequence[SessionRecord], summary: RunSummary, stops: Mapping[str, str]
 ) -> dict[str, Any]:
     """Everything a reader needs about a run but its raw samples, which `export` gives."""
+    references = [cell.cell.id for cell in summary.cells if is_reference(record.fleet, cell.cell)]
     return {
         "run": record.id,
         "status": record.status,
@@ -27,9 +28,9 @@ def run_document(
         "devices": [_device(session) for session in sessions],
         "trials": _totals(summary),
         "stopped": dict(stops),
-        "recommendations": [item.as_json() for item in recommend(summary)],
+        "recommendations": [item.as_json() for item in recommend(summary, references)],
         **summary.as_json(),
-        "references": [cell.cell.id for cell in summary.cells if is_reference(record.fleet, cell.cell)],
+        "references": references,
     }
 
 

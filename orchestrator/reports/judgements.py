@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -27,9 +27,9 @@ _SHOWN = 12
 _SPARKS = "▁▂▃▄▅▆▇█"
 
 
-def show_recommendations(console: Console, summary: RunSummary) -> None:
-    """One sentence for each model and device: what to use, as the report says it."""
-    said = recommend(summary)
+def show_recommendations(console: Console, summary: RunSummary, references: Collection[str]) -> None:
+    """One sentence for each model and device: what to use, as the report says it. References are nobody's choice."""
+    said = recommend(summary, references)
     if not said:
         return
     console.print()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,14 +18,12 @@ from orchestrator.analysis.sides import ARMS_MAY_DIFFER, arms_of, matched
 from orchestrator.analysis.summary import RunSummary, summarise
 from orchestrator.errors import ComparisonRefused
 from orchestrator.noise_book import session_noises
+from orchestrator.pinned import is_reference
 from orchestrator.plan import measure_from_json
 from orchestrator.schedule import look_level
 from orchestrator.store import Annals, RunRecord, SessionRecord, Store
+from orchestrator.store.levels import levels
 from orchestrator.trial import Cell, Trial
-
-HISTORY_RUNS_MAX = 40
-HISTORY_TRIALS_MAX = 20_000
-"""Earlier runs are read, the newest first, until there are so many."""
 
 
 @dataclass(frozen=True)
@@ -41,14 +39,6 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class Past:
-    """The cells of a run over earlier runs too; `left_out` older runs were not read."""
-
-    histories: tuple[History, ...] = ()
-    left_out: int = 0
-
-
-@dataclass(frozen=True)
 class RunContent:
     """A run with all that is known of it. `folder` is the store's, for the files that trials refer to."""
 
@@ -57,12 +47,14 @@ class RunContent:
     trials: tuple[Trial, ...]
     summary: RunSummary
     stops: Mapping[str, str]
+    references: frozenset[str]
+    """The ids of cells that are pinned references."""
     recommendations: tuple[Recommendation, ...]
     model_bytes: Mapping[str, int]
     sized: tuple[Sized, ...]
     ops: tuple[CellOps, ...]
     compared: Compared | None
-    past: Past
+    past: tuple[History, ...]
     folder: Path
     tags: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -76,6 +68,7 @@ def gather(
     stated = record.plan.get("measure")
     summary = summarise(trials, level=look_level(measure_from_json(stated)) if stated else LEVEL)
     sizes = _model_bytes(store, {found.cell.model_sha256 for found in summary.cells})
+    references = frozenset(found.cell.id for found in summary.cells if is_reference(record.fleet, found.cell))
     measured, annals = _measured_by_cell(trials), Annals(store)
     return RunContent(
         record=record,
@@ -83,7 +76,8 @@ def gather(
         trials=tuple(trials),
         summary=summary,
         stops=store.stops(record.id),
-        recommendations=recommend(summary),
+        references=references,
+        recommendations=recommend(summary, references),
         model_bytes=sizes,
         sized=sized_models(summary.cells, sizes),
         ops=tuple(
@@ -91,7 +85,7 @@ def gather(
             for passed in store.profiles(record.id)
         ),
         compared=_compared(store, record, trials, baseline, ignored),
-        past=_past(store, record, trials),
+        past=_past(store, record, {trial.cell for trial in trials}),
         folder=store.folder,
         tags=tuple(tag for tag, runs in annals.tagged().items() if record.id in runs),
         notes=tuple(note.text for note in annals.notes().get(record.id, ())),
@@ -139,24 +133,16 @@ def _one_sided(trials: Sequence[Reduced], run: str) -> Sequence[Reduced]:
     return trials
 
 
-def _past(store: Store, record: RunRecord, new: Sequence[Trial]) -> Past:
-    """The cells of this run over it and the runs before it; nothing where it is the first."""
-    earlier = [
-        found
-        for found in store.runs()
-        if found.is_ordinary and (found.created_at, found.id) < (record.created_at, record.id)
-    ]
-    names = {_lasting(trial.cell) for trial in new}
-    trials, read = list[Reduced](), 0
-    for found in earlier[:HISTORY_RUNS_MAX]:
-        if len(trials) > HISTORY_TRIALS_MAX:
-            break
-        same = [trial for trial in reduced(store.trials(found.id)) if _lasting(trial.cell) in names]
-        trials, read = [*same, *trials], read + 1
-    if not trials:
-        return Past()
-    found_histories = histories([*trials, *reduced(new)], metric="p50", threshold=THRESHOLD)
-    return Past(tuple(item for item in found_histories if len(item.points) > 1), len(earlier) - read)
+def _past(store: Store, record: RunRecord, cells: Collection[Cell]) -> tuple[History, ...]:
+    """The cells of this run over it and the runs before it; nothing where it is the first, or no ordinary run."""
+    if not record.is_ordinary:
+        return ()
+    earlier = {found.id for found in store.runs() if (found.created_at, found.id) <= (record.created_at, record.id)}
+    names = {_lasting(cell) for cell in cells}
+    found = levels(store, devices={cell.device for cell in cells})
+    trials = [trial for trial in found.trials if trial.run in earlier and _lasting(trial.cell) in names]
+    told = histories(trials, metric="p50", threshold=THRESHOLD, circumstances=found.circumstances)
+    return tuple(item for item in told if len({point.run for point in item.points}) > 1)
 
 
 def _lasting(cell: Cell) -> tuple[object, ...]:

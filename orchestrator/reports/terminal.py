@@ -83,7 +83,8 @@ def show_run(
         for answer in summary.answers:
             if _place(answer.cell, answer.arm) == key:
                 _show_answer(console, answer, [item for item in summary.crossovers if _is_of(item, answer)])
-    show_recommendations(console, summary)
+    fleet = record.fleet if record else {}
+    show_recommendations(console, summary, {one.cell.id for one in summary.cells if is_reference(fleet, one.cell)})
     show_sustained(console, summary.sustained, summary.rankings)
     _show_unmeasured(console, summary)
     show_trust(console, summary)

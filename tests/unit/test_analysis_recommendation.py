@@ -142,3 +142,12 @@ def test_numbers_that_cannot_be_trusted_lead_but_settle_nothing() -> None:
     found = only([*trials, *rejected])
     assert found.idle and found.idle.setting.threads == 2
     assert found.idle.reason == "what was measured of it is contaminated"
+
+
+def test_a_pinned_reference_is_nobodys_choice() -> None:
+    """It is measured to watch the device, not to be used."""
+    trials = grid(CROSSING)
+    reference = {trial.cell.id for trial in trials if trial.cell.threads == 4}
+    found = recommend(summarise(trials), reference)[0]
+    assert found.idle and found.idle.setting.threads == 2
+    assert recommend(summarise(trials), {trial.cell.id for trial in trials}) == ()

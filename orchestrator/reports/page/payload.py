@@ -24,6 +24,7 @@ from orchestrator.trial import Trial
 _OPS_TOP = 12
 _OPS_CELLS_MAX = 60
 _HISTORIES_MAX = 200
+_RUNS_MAX = 120
 DIGITS = 5
 
 Data = dict[str, Any]
@@ -62,6 +63,7 @@ def payload(content: RunContent) -> Data:
                 sensitivities.get((found.cell.id, found.estimate.arm)),
                 content.stops.get(found.cell.id),
             )
+            | {"is_reference": found.cell.id in content.references}
             for found in summary.cells
         ],
         "recommendations": [_recommendation(item) for item in content.recommendations],
@@ -242,23 +244,27 @@ def _comparison(row: Comparison, arm: str | None) -> Data:
 
 
 def _past(content: RunContent) -> Data:
-    items = sorted(content.past.histories, key=lambda item: not item.changes)
+    items = sorted(content.past, key=lambda item: not item.changes)
     return {
         "cells": [_history(item) for item in items[:_HISTORIES_MAX]],
         "cells_left_out": max(0, len(items) - _HISTORIES_MAX),
-        "runs_left_out": content.past.left_out,
     }
 
 
 def _history(item: History) -> Data:
-    stated = item.as_json()
+    """The newest runs of a cell, as many as can be told apart in a drawing."""
+    first = max(0, len(item.points) - _RUNS_MAX)
+    points = item.points[first:]
+    told = ("run", "direction", "effect_percent", "changed_fields")
     return {
         "cell": key_of(item.cell.id, item.arm),
         "name": str(item.cell),
-        "points": [[point.run, point.started_s, *(_estimate(point.latency_us) or [None] * 4)] for point in item.points],
+        "runs_left_out": first,
+        "points": [[point.run, point.started_s, *(_estimate(point.latency_us) or [None] * 4)] for point in points],
         "changes": [
-            {key: _rounded(change[key]) for key in ("index", "run", "direction", "effect_percent", "changed_fields")}
-            for change in stated["change_points"]
+            {"index": change["index"] - first, **{key: _rounded(change[key]) for key in told}}
+            for change in item.as_json()["change_points"]
+            if change["index"] >= first
         ],
         "note": item.note,
     }

@@ -52,6 +52,7 @@ function cellView(cell, trials) {
     el("p", { class: "eyebrow" }, "Cell ", el("code", {}, cell.id)),
     el("h2", { id: "evidence-title" }, name(cell.model, 80)),
     el("p", { class: "where" }, name(settingText(cell), 80), " · ", name(cell.device, 60), ` · ${cell.runner}`),
+    cell.is_reference ? el("p", { class: "hint" }, "The pinned reference, measured in every block: it tells a device that moved from a build that did.") : null,
     cell.trust && el("p", {}, trustMark(cell.trust), cell.stopped ? ` stopped: ${cell.stopped}` : ""),
     cell.trust_reasons.map((reason) => el("div", { class: "doubt" }, el("p", { class: "why" }, reason.text), el("p", { class: "remedy" }, `To do: ${reason.remedy}.`))),
     facts([

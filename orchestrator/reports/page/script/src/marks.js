@@ -28,7 +28,7 @@ const alone = Object.fromEntries(["device", "model", "delegate"].map((key) => [k
 export function shortText(cell) {
   const affinity = cell.affinity === "any" ? null : `on ${cell.affinity}`;
   const named = ["device", "model", "delegate"].filter((key) => !alone[key]).map((key) => shortened(cell[key], 32));
-  return [...named, threads(cell.threads), affinity, shortened(cell.load, 32), cell.arm].filter(Boolean).join(" · ");
+  return [...named, threads(cell.threads), affinity, shortened(cell.load, 32), cell.arm, cell.is_reference ? "pinned reference" : null].filter(Boolean).join(" · ");
 }
 
 export function cellAnchor(key, otherwise = key) {

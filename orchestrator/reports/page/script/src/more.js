@@ -118,12 +118,11 @@ function onlySide(title, cells) {
 }
 
 export function historyPart() {
-  const { cells, runs_left_out: older, cells_left_out: others } = data.past;
+  const { cells, cells_left_out: others } = data.past;
   const changed = cells.filter((item) => item.changes.length).length;
   const title = (item) => `${item.changes.length ? `${item.changes.map((change) => `${change.direction} ${signed(change.effect_percent)}`).join(", ")}: ` : ""}${cellOf.has(item.cell) ? shortText(cellOf.get(item.cell)) : item.name}`;
-  const left = [older ? `${counted(older, "older run")} not read` : null, others ? `${counted(others, "cell")} not shown` : null].filter(Boolean);
   return [
-    el("p", { class: "hint" }, `${changed} of ${counted(cells.length, "cell")} changed over the runs of this store${left.length ? ` (${left.join(", ")})` : ""}.`),
+    el("p", { class: "hint" }, `${changed} of ${counted(cells.length, "cell")} changed over the runs of this store${others ? ` (and ${counted(others, "cell")} not shown)` : ""}.`),
     chosen("History of", "history-of", cells.map(title), (index) => figure("Over the runs", cells[index].note ?? (cells[index].changes.length ? "A dashed line marks the run since which the level is another." : "No change was found."), history(cells[index]), "wide")),
   ];
 }
