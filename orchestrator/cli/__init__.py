@@ -25,6 +25,7 @@ from orchestrator.cli import (
     nightly,
     planning,
     profiles,
+    report,
     reproduction,
     results,
     timelines,
@@ -55,6 +56,7 @@ app.command()(profiles.profile)
 app.command()(traces.trace)
 app.command()(results.show)
 app.command()(timelines.timeline)
+app.command()(report.report)
 app.command()(compare.compare)
 app.command()(compare.history)
 app.command()(gate.gate)

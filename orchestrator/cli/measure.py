@@ -49,6 +49,7 @@ from orchestrator.cli.options import (
     opened_store,
     print_json,
 )
+from orchestrator.cli.report import ReportOption, write_report
 from orchestrator.cli.results import refuse_untrusted, show_stored
 from orchestrator.cli.trace_list import show_passes
 from orchestrator.errors import Interrupted, UsageError, error_text
@@ -92,6 +93,7 @@ def run(
     run_tag: RunTagsOption = None,
     dry_run: DryRunOption = False,
     require_trust: RequireTrustOption = False,
+    report: ReportOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -119,17 +121,19 @@ def run(
     )
     if resume is not None:
         other = any((said != Overrides(), plan, fleet, device, tag, run_tag, dry_run))
-        _go_on(resume, store, other, as_json=as_json, quiet=quiet, require_trust=require_trust)
+        _go_on(resume, store, other, as_json=as_json, quiet=quiet, require_trust=require_trust, report=report)
     prepared = _tagged(planned(plan, said), chosen_devices(fleet, device, tag), run_tag or [])
     if dry_run:
         preview_run(prepared, store, as_json=as_json)
     else:
-        _begin(prepared, store, as_json=as_json, quiet=quiet, require_trust=require_trust)
+        _begin(prepared, store, as_json=as_json, quiet=quiet, require_trust=require_trust, report=report)
 
 
-def _begin(prepared: Prepared, store: str, *, as_json: bool, quiet: bool, require_trust: bool) -> NoReturn:
+def _begin(
+    prepared: Prepared, store: str, *, as_json: bool, quiet: bool, require_trust: bool, report: Path | None
+) -> NoReturn:
     with opened_store(store, create=True) as opened:
-        conduct(prepared, opened, as_json=as_json, quiet=quiet, require_trust=require_trust)
+        conduct(prepared, opened, as_json=as_json, quiet=quiet, require_trust=require_trust, report=report)
 
 
 def _tagged(plan: Plan, devices: Sequence[Device], tags: list[str]) -> Prepared:
@@ -142,14 +146,18 @@ def _tagged(plan: Plan, devices: Sequence[Device], tags: list[str]) -> Prepared:
     return replace(prepared, tags=tuple(tags))
 
 
-def _go_on(run: str, store: str, other: object, *, as_json: bool, quiet: bool, require_trust: bool) -> NoReturn:
+def _go_on(
+    run: str, store: str, other: object, *, as_json: bool, quiet: bool, require_trust: bool, report: Path | None
+) -> NoReturn:
     """Go on with a run; `other` is what the command line says besides, which is refused."""
     from orchestrator.prepare import prepare_resume
 
     _refuse_with_resume(other)
     with opened_store(store, create=False) as opened:
         prepared = prepare_resume(opened, run)
-        conduct(prepared, opened, as_json=as_json, quiet=quiet, resumed=True, require_trust=require_trust)
+        conduct(
+            prepared, opened, as_json=as_json, quiet=quiet, resumed=True, require_trust=require_trust, report=report
+        )
 
 
 def planned(path: Path | None, said: Overrides) -> Plan:
@@ -189,6 +197,7 @@ def conduct(
     quiet: bool,
     resumed: bool = False,
     require_trust: bool = False,
+    report: Path | None = None,
 ) -> NoReturn:
     """Do a run, show what came of it, and exit by it."""
     from orchestrator.campaign import measure
@@ -211,6 +220,8 @@ def conduct(
         else:
             summary = show_stored(store, record, as_json=as_json)
         sys.stdout.flush()
+    if report:
+        write_report(store, record, report)
     status = _verdict(record, results, never_measured(store.trials(record.id)))
     if require_trust and summary and status in (0, _PARTLY_MEASURED):
         refuse_untrusted(summary)
