@@ -124,7 +124,7 @@ def _add_run(store: Store, shape: Shape, digests: dict[str, str], number: int, r
     store.add_trials(trials)
     for cell in cells[: 2 * len(shape.loads)]:
         if cell.load == "idle":
-            store.add_profile(_profile(shape, record, cell))
+            store.add_pass(_profile(shape, record, cell))
 
 
 def _session(record: RunRecord, device: str, index: int) -> SessionRecord:

@@ -204,7 +204,7 @@ def test_a_store_from_a_newer_version(workplace: Workplace) -> None:
         connection.execute("UPDATE schema_version SET version = 99")
     connection.close()
     assert refused(workplace, "show", status=6) == (
-        "error: the store devbench-results was written by a newer devbench (schema 99, this one knows 4)\n"
+        "error: the store devbench-results was written by a newer devbench (schema 99, this one knows 5)\n"
         "  try:   upgrade devbench, or point --store to another folder\n"
     )
 
@@ -250,7 +250,7 @@ needs_root = pytest.mark.skipif(os.getuid() != 0, reason="mounting a small or re
 def test_a_full_disk_keeps_what_was_measured(workplace: Workplace) -> None:
     """When the store's disk is full the run ends with 6 and its reason; what was kept can be read and resumed."""
     store = workplace.folder / "devbench-results"
-    with mounted(store, "size=560k"):
+    with mounted(store, "size=700k"):
         done = workplace.devbench("run", "--plan", workplace.quick_plan(blocks="50:50"), "--quiet")
         assert done.status == 6, done.stderr
         assert "error: no space left for the store devbench-results\n" in done.stderr
