@@ -123,15 +123,23 @@ def run(
         other = any((said != Overrides(), plan, fleet, device, tag, run_tag, dry_run))
         _go_on(resume, store, other, as_json=as_json, quiet=quiet, require_trust=require_trust, report=report)
     prepared = _tagged(planned(plan, said), chosen_devices(fleet, device, tag), run_tag or [])
-    if dry_run:
-        preview_run(prepared, store, as_json=as_json, report=report)
-    else:
-        _begin(prepared, store, as_json=as_json, quiet=quiet, require_trust=require_trust, report=report)
+    _begin(prepared, store, dry_run, as_json=as_json, quiet=quiet, require_trust=require_trust, report=report)
 
 
 def _begin(
-    prepared: Prepared, store: str, *, as_json: bool, quiet: bool, require_trust: bool, report: Path | None
-) -> NoReturn:
+    prepared: Prepared,
+    store: str,
+    dry_run: bool,
+    *,
+    as_json: bool,
+    quiet: bool,
+    require_trust: bool,
+    report: Path | None,
+) -> None:
+    """Do the run, or say what it would do."""
+    if dry_run:
+        preview_run(prepared, store, as_json=as_json, report=report)
+        return
     with opened_store(store, create=True) as opened:
         conduct(prepared, opened, as_json=as_json, quiet=quiet, require_trust=require_trust, report=report)
 
