@@ -49,7 +49,7 @@ from orchestrator.cli.options import (
     opened_store,
     print_json,
 )
-from orchestrator.cli.report import ReportOption, write_report
+from orchestrator.cli.report import ReportOption, refuse_report, write_report
 from orchestrator.cli.results import refuse_untrusted, show_stored
 from orchestrator.cli.trace_list import show_passes
 from orchestrator.errors import Interrupted, UsageError, error_text
@@ -123,15 +123,23 @@ def run(
         other = any((said != Overrides(), plan, fleet, device, tag, run_tag, dry_run))
         _go_on(resume, store, other, as_json=as_json, quiet=quiet, require_trust=require_trust, report=report)
     prepared = _tagged(planned(plan, said), chosen_devices(fleet, device, tag), run_tag or [])
-    if dry_run:
-        preview_run(prepared, store, as_json=as_json)
-    else:
-        _begin(prepared, store, as_json=as_json, quiet=quiet, require_trust=require_trust, report=report)
+    _begin(prepared, store, dry_run, as_json=as_json, quiet=quiet, require_trust=require_trust, report=report)
 
 
 def _begin(
-    prepared: Prepared, store: str, *, as_json: bool, quiet: bool, require_trust: bool, report: Path | None
-) -> NoReturn:
+    prepared: Prepared,
+    store: str,
+    dry_run: bool,
+    *,
+    as_json: bool,
+    quiet: bool,
+    require_trust: bool,
+    report: Path | None,
+) -> None:
+    """Do the run, or say what it would do."""
+    if dry_run:
+        preview_run(prepared, store, as_json=as_json, report=report)
+        return
     with opened_store(store, create=True) as opened:
         conduct(prepared, opened, as_json=as_json, quiet=quiet, require_trust=require_trust, report=report)
 
@@ -176,10 +184,11 @@ def _refuse_with_resume(other: object) -> None:
         )
 
 
-def preview_run(prepared: Prepared, store: str, *, as_json: bool) -> None:
+def preview_run(prepared: Prepared, store: str, *, as_json: bool, report: Path | None = None) -> None:
     """What a run would do; touches no device."""
     from orchestrator.preview import preview
 
+    refuse_report(report)
     seen = preview(prepared, store)
     if as_json:
         print_json("devbench.dry-run", seen.as_json())
@@ -220,9 +229,9 @@ def conduct(
         else:
             summary = show_stored(store, record, as_json=as_json)
         sys.stdout.flush()
+    status = _verdict(record, results, never_measured(store.trials(record.id)))
     if report:
         write_report(store, record, report)
-    status = _verdict(record, results, never_measured(store.trials(record.id)))
     if require_trust and summary and status in (0, _PARTLY_MEASURED):
         refuse_untrusted(summary)
     sys.exit(status)

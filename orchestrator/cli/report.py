@@ -69,6 +69,12 @@ def write_report(store: Store, record: RunRecord, path: Path) -> None:
     _keep(path, _written(store, record, None, (), _format(None, path)))
 
 
+def refuse_report(path: Path | None) -> None:
+    """A dry run measures nothing that could be reported."""
+    if path is not None:
+        raise UsageError("--report is of what was measured, and --dry-run measures nothing", remedy="leave one out")
+
+
 def _format(said: str | None, output: Path | None) -> str:
     from orchestrator.settings import suggestion
 

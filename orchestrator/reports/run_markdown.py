@@ -6,8 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from orchestrator.analysis.choosing import Choice
 from orchestrator.analysis.comparison import percent
-from orchestrator.analysis.recommendation import Choice, Recommendation
+from orchestrator.analysis.recommendation import Recommendation
 from orchestrator.analysis.summary import CellSummary
 from orchestrator.reports.doubts import doubts, missing
 from orchestrator.reports.run_content import Compared, RunContent

@@ -112,7 +112,19 @@ def test_a_run_hears_about_its_report_before_it_measures(workplace: Workplace) -
     done = workplace.devbench("run", "--plan", workplace.quick_plan(), "--report", "a.pdf")
     assert (done.status, done.stdout) == (2, "")
     assert "a.pdf: its ending does not say what to write" in done.stderr
+    dry = workplace.devbench("run", "--plan", "plan.toml", "--report", "a.html", "--dry-run")
+    assert (dry.status, dry.stdout) == (2, "")
+    assert "--report is of what was measured, and --dry-run measures nothing" in dry.stderr
     assert not (workplace.folder / "devbench-results").exists()
+
+
+def test_a_report_that_cannot_be_written_costs_no_trial(workplace: Workplace) -> None:
+    """The run is kept and shown; the exit code says that the host lacks something."""
+    workplace.write("file", "")
+    done = workplace.devbench("run", "--plan", workplace.quick_plan(blocks="1:1"), "--quiet", "--report", "file/a.html")
+    assert done.status == 3
+    assert "cannot write file/a.html" in done.stderr and "tiny_add" in done.stdout
+    assert len(workplace.exported()) == 1
 
 
 def test_a_resumed_run_is_written_too(kept: Workplace) -> None:

@@ -223,6 +223,33 @@ def test_it_can_be_used_by_keyboard(browser: Browser, small: Path) -> None:
     browser.until("return !document.querySelector('dialog[open]')")
 
 
+def test_a_mark_tells_what_it_is_and_leads_to_its_trial(browser: Browser, small: Path) -> None:
+    """The mouse over a dot shows its figures, within the page's policy; a click opens the trial."""
+    browser.open(small)
+    draw_everything(browser)
+    browser.run("document.querySelector('#charts').scrollIntoView({ behavior: 'instant' })")
+    at = browser.until(
+        "const middle = box => ({ x: box.x + box.width / 2, y: box.y + box.height / 2 });"
+        "const isDot = box => box.width > 5 && box.width < 9 && box.height < 9;"
+        "const at = path => middle(path.getBoundingClientRect());"
+        "const isOnTop = path => path === document.elementFromPoint(at(path).x, at(path).y);"
+        "const paths = [...document.querySelectorAll('#charts figure.wide .chart path')];"
+        "const dot = paths.find(path => isDot(path.getBoundingClientRect()) && isOnTop(path));"
+        "return dot && middle(dot.getBoundingClientRect())"
+    )
+    mouse = {"button": "left", "clickCount": 1, **at}
+    browser.driver.execute_cdp_cmd("Input.dispatchMouseEvent", {"type": "mouseMoved", **at})
+    words = (
+        "const texts = [...document.querySelectorAll('.chart div')].map(part => part.innerText);"
+        "return texts.find(text => /trial \\d+, block \\d+/.test(text))"
+    )
+    assert "ms" in browser.until(words)
+    for kind in ("mousePressed", "mouseReleased"):
+        browser.driver.execute_cdp_cmd("Input.dispatchMouseEvent", {"type": kind, **mouse})
+    assert browser.until("return document.querySelector('dialog[open] h2')?.textContent").startswith("Trial ")
+    is_clean(browser, small)
+
+
 def test_dark_and_light_follow_the_system_and_the_reader(browser: Browser, small: Path) -> None:
     """The ground is dark or light, the text contrasts, and charts are drawn anew."""
     browser.media(prefers_color_scheme="dark")

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from orchestrator.analysis.recommendation import Certainty, Recommendation, recommend
+from orchestrator.analysis.choosing import Certainty
+from orchestrator.analysis.recommendation import Recommendation, recommend
 from orchestrator.analysis.summary import summarise
 from orchestrator.trial import Outcome, Trial
 from tests.unit.trial_factory import make_cell, make_grid, make_trial
@@ -23,7 +24,7 @@ CROSSING: Grid = {
 
 
 def grid(truth: Grid, *, blocks: int = 12, trial_sd: float = 0.005, delegate: str = "xnnpack") -> list[Trial]:
-    drawn = make_grid(truth, blocks=blocks, rng=np.random.default_rng(1), trial_sd=trial_sd)
+    drawn = make_grid(truth, blocks=blocks, rng=np.random.default_rng(1), trial_sd=trial_sd, block_sd=0.01)
     return [
         replace(
             trial, slot=replace(trial.slot, cell=replace(trial.cell, delegate=delegate)), session=f"s{trial.slot.block}"
@@ -151,3 +152,10 @@ def test_a_pinned_reference_is_nobodys_choice() -> None:
     found = recommend(summarise(trials), reference)[0]
     assert found.idle and found.idle.setting.threads == 2
     assert recommend(summarise(trials), {trial.cell.id for trial in trials}) == ()
+
+
+def test_a_trade_between_loads_is_not_settled() -> None:
+    """Where a rival gains at one load about what it loses at another, the choice is a matter of taste, and says so."""
+    found = only(grid({(1, "app"): 1000, (2, "app"): 1190, (1, "cpu:2@100"): 1200, (2, "cpu:2@100"): 1000}))
+    assert found.loaded and found.loaded.certainty is Certainty.LEADING
+    assert found.loaded.reason and found.loaded.reason.endswith("may be as good")

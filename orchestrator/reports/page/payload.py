@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from orchestrator import __version__
+from orchestrator.analysis.choosing import Choice
 from orchestrator.analysis.comparison import THRESHOLD, Comparison, percent
 from orchestrator.analysis.crossover import Crossover
 from orchestrator.analysis.estimate import Estimate, trial_latencies_us
 from orchestrator.analysis.history import History
 from orchestrator.analysis.operators import CellOps
-from orchestrator.analysis.recommendation import Choice, Recommendation
+from orchestrator.analysis.recommendation import Recommendation
 from orchestrator.analysis.summary import CellSummary
 from orchestrator.analysis.sustained import Sustained
 from orchestrator.reports.doubts import cell_key, doubts, key_of, missing
