@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test test-system check format bench agents models test-tools system-tools bench-tools clean
+.PHONY: demo test test-system check format bench agents models page test-tools system-tools bench-tools clean
 
 # Measure the small bundled models on this machine: threads, idle and under load, and the verdict. Exit code 5 says that
 # some trials were rejected because something else kept the machine busy; the table says which, and the demo is done.
@@ -44,12 +44,18 @@ models:
 	$(VENV)-models/bin/pip install --quiet tensorflow-cpu==2.21.0 ai-edge-litert==2.3.0
 	$(VENV)-models/bin/python orchestrator/bundled/make_models.py
 
+# The scripts of the report page, bundled with the parts of ECharts they draw with: what users get needs no node.
+PAGE := orchestrator/reports/page/script
+page:
+	cd $(PAGE) && npm ci --ignore-scripts --no-audit --no-fund --silent && node build.mjs
+
 # The ARM agents run under qemu, the ARM native runner with an aarch64 libc beside it; virtual phones use mksh as phones
-# do, and boards are real ssh servers on loopback. Without root, or without apt, the tests that need them are skipped and
-# say so (phones fall back to the host's sh).
-TEST_PROGRAMS := qemu-aarch64-static mksh sshd dropbear busybox csh fish /usr/aarch64-linux-gnu/lib/libstdc++.so.6
+# do, boards are real ssh servers on loopback, and reports are looked at in Chromium. Without root, or without apt, the
+# tests that need them are skipped and say so (phones fall back to the host's sh).
+TEST_PROGRAMS := qemu-aarch64-static mksh sshd dropbear busybox csh fish perf chromedriver \
+  /usr/aarch64-linux-gnu/lib/libstdc++.so.6
 TEST_PACKAGES := qemu-user-static mksh libc6-arm64-cross libstdc++6-arm64-cross openssh-server openssh-client \
-  dropbear-bin busybox csh fish
+  dropbear-bin busybox csh fish linux-perf chromium chromium-driver fonts-dejavu-core
 test-tools:
 	@for program in $(TEST_PROGRAMS); do \
 	  [ -e $$program ] || PATH="$$PATH:/usr/sbin" command -v $$program >/dev/null 2>&1 || missing="$$missing $$program"; \

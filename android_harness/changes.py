@@ -56,6 +56,13 @@ TRACE = Change(
     'setprop debug.tflite.trace "$1"',
     r"[\w.-]{0,64}",
 )
+PERF_HARDEN = Change(
+    "perf_harden",
+    "perf_harden",
+    "getprop security.perf_harden",
+    'setprop security.perf_harden "$1"',
+    r"[01]?",
+)
 AIRPLANE = Change(
     "airplane",
     "airplane",
@@ -103,7 +110,7 @@ SCREEN = Change(
     api_min=20,
 )
 
-IN_ORDER = (TRACE, AIRPLANE, FIXED_PERFORMANCE, DOZE, GOVERNOR, STAY_AWAKE, SCREEN_TIMEOUT, SCREEN)
+IN_ORDER = (TRACE, PERF_HARDEN, AIRPLANE, FIXED_PERFORMANCE, DOZE, GOVERNOR, STAY_AWAKE, SCREEN_TIMEOUT, SCREEN)
 """As they are applied; undone in reverse. The screen last: the other commands may wake it."""
 
 

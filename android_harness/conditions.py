@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from android_harness.changes import AIRPLANE, GOVERNOR, IN_ORDER, TRACE, Change, Wish, wishes
-from orchestrator.errors import DevbenchError, DeviceError, during
+from orchestrator.errors import DevbenchError, DeviceError, TracerFailed, during
 from orchestrator.plan import Conditions
 from orchestrator.platforms.base import Ask
 from orchestrator.platforms.questions import NO_ANSWER, NOT_ASKED, Answer, answers, batch
@@ -199,6 +199,47 @@ def held(conditions: Conditions, phone: Phone, ask: Ask) -> Iterator[tuple[Findi
         if trouble is not None and isinstance(under_way, DevbenchError):
             names = ", ".join(session.held) or "its settings"
             under_way.contexts.append(f"putting back {names} (not done: the next session on this phone does it)")
+
+
+@contextmanager
+def lent(values: Mapping[Change, str], phone: Phone, ask: Ask) -> Iterator[None]:
+    """Within a session something is otherwise for a while, and then again as the session has it. The journal knows it
+    meanwhile, so that a host that dies leaves the phone to the next session as ever."""
+    session = _Session(phone, ask)
+    found = session._asked(list(values), {"journal": _JOURNAL_QUESTION} | _reading(list(values)))
+    journal = _entries(found.get("journal", NOT_ASKED))
+    before = {change: found.get(change.name, NOT_ASKED).text for change in values}
+    changed = [change for change, value in values.items() if before[change] != value]
+    for change in changed:
+        if found.get(change.name, NOT_ASKED).exit is None or not change.accepts(before[change]):
+            raise _not_lent(change, "its present value cannot be read")
+    old = {change: journal.get(change.name, before[change]) for change in changed}
+    backs = {
+        _undo_name(change): f'write_{change.name} "{before[change]}"; is {change.name} "{before[change]}"'
+        if change.name in journal
+        else f'undo {change.name} "{before[change]}"'
+        for change in reversed(changed)
+    }
+    try:
+        if changed:
+            holds = {change.name: f'hold {change.name} "{old[change]}" "{values[change]}"' for change in changed}
+            done = session._asked(changed, holds)
+            for change in changed:
+                result = done.get(change.name, NOT_ASKED)
+                if result.exit != 0:
+                    raise _not_lent(change, _why_not(change, result, values[change]))
+        yield
+    finally:
+        if changed:
+            under_way = sys.exception()
+            done = session._asked(changed, backs | {"tidy": _TIDY})
+            stuck = {c.name: before[c] for c in changed if done.get(_undo_name(c), NOT_ASKED).exit != 0}
+            if stuck and under_way is None:
+                raise _still_changed(stuck)
+
+
+def _not_lent(change: Change, why: str) -> TracerFailed:
+    return TracerFailed(f"{change.name} cannot be changed: {why}", remedy="see what the phone says")
 
 
 def _reading(changes: Sequence[Change]) -> dict[str, str]:

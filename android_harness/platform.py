@@ -11,11 +11,13 @@ from android_harness import conditions as phone_conditions
 from android_harness import dumpsys
 from android_harness.facts import STATE_QUESTIONS, read_facts
 from android_harness.fitness import fitness_of
-from orchestrator.fleet import Limits
+from android_harness.tracing import KINDS, phone_tracers
+from orchestrator.fleet import Device, Limits
 from orchestrator.plan import AS_FOUND, Conditions
 from orchestrator.platforms import clusters
 from orchestrator.platforms.base import Ask, Facts, Hold, WithAgent
 from orchestrator.platforms.questions import NOT_ASKED, answers, batch
+from orchestrator.platforms.tracing import Tracer
 from orchestrator.trial import Finding
 
 STATUS_NAMES = ("none", "light", "moderate", "severe", "critical", "emergency", "shutdown")
@@ -33,6 +35,7 @@ class AndroidPlatform(WithAgent):
     default_limits: ClassVar[Limits] = Limits(thermal_status_max=1, low_power_mode=False)
     default_runner: ClassVar[str] = "benchmark_model"
     machine_command: ClassVar[tuple[str, ...]] = ("uname", "-m")
+    trace_kinds: ClassVar[Sequence[str]] = KINDS
 
     def facts(self, probed: Mapping[str, Any], ask: Ask) -> Facts:
         return read_facts(probed, ask, self.folder)
@@ -51,8 +54,11 @@ class AndroidPlatform(WithAgent):
         return clusters.governor_holds(wanted, facts)
 
     def session(self, conditions: Conditions, facts: Facts, ask: Ask) -> AbstractContextManager[tuple[Finding, ...]]:
+        return phone_conditions.held(conditions, self._phone(conditions, facts), ask)
+
+    def _phone(self, conditions: Conditions, facts: Facts) -> phone_conditions.Phone:
         root = _android(facts).get("root")
-        phone = phone_conditions.Phone(
+        return phone_conditions.Phone(
             journal=f"{self.folder}/journal",
             cpufreq=self.cpufreq,
             root_prefix="sh -c" if root == "adbd" else root,
@@ -60,7 +66,9 @@ class AndroidPlatform(WithAgent):
             api=_android(facts).get("api"),
             over_network=bool(_android(facts).get("adb_over_network")),
         )
-        return phone_conditions.held(conditions, phone, ask)
+
+    def tracers(self, device: Device, facts: Facts, ask: Ask) -> Sequence[Tracer]:
+        return phone_tracers(self._phone(Conditions(), facts), facts, ask)
 
     def _session_governor(self, conditions: Conditions, facts: Facts) -> bool:
         wanted = conditions.governor

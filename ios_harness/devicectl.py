@@ -112,9 +112,11 @@ class Devicectl:
         limit = [str(max_bytes + 1)]
         return self._run("fetch the result", words, self._patience.copy_s, script=_FETCH, before=limit)
 
-    def launch(self, bundle: str, arguments: Sequence[str]) -> Process:
+    def launch(self, bundle: str, arguments: Sequence[str], env: Mapping[str, str]) -> Process:
         """Start the app, an earlier one of its kind ended; its output and devicectl's words come as one stream."""
         argv = ["xcrun", "devicectl", "device", "process", "launch", "--device", self._udid, "--terminate-existing"]
+        if env:
+            argv += ["--environment-variables", json.dumps(dict(env))]
         return self._transport.start(["sh", "-c", _WATCH, "sh", *argv, "--console", bundle, *arguments])
 
     def terminate(self, pid: int) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from ios_harness import app_protocol as app
@@ -23,6 +24,7 @@ from orchestrator.runners.base import Command
 from orchestrator.stage import Report, Trialling
 from orchestrator.transports.base import Completed, Process, Transport
 
+NO_ENVIRONMENT: Mapping[str, str] = MappingProxyType({})
 UNWATCHED = "no agent runs on iOS"
 _CHECK_S = 60.0
 _TICK_S = 0.25
@@ -131,7 +133,8 @@ class GatewayStage:
 
     def run(self, trialling: Trialling, stopped: Callable[[], bool]) -> Report:
         asked = json.loads(trialling.command.argv[1])
-        launch = self._perform({**asked, "deadline_s": trialling.deadline_s}, trialling.deadline_s, stopped)
+        request = {**asked, "deadline_s": trialling.deadline_s}
+        launch = self._perform(request, trialling.deadline_s, stopped, trialling.command.env)
         signal = app.ending_signal(launch.lines)
         closing: dict[str, Any] = {"reason": launch.ended, "exit": 0, "lines": 0}
         if signal is not None and launch.result is None and launch.ended == "exit":
@@ -146,12 +149,18 @@ class GatewayStage:
             unwatched=UNWATCHED,
         )
 
-    def _perform(self, request: Mapping[str, Any], seconds: float, stopped: Callable[[], bool]) -> _Launch:
+    def _perform(
+        self,
+        request: Mapping[str, Any],
+        seconds: float,
+        stopped: Callable[[], bool],
+        env: Mapping[str, str] = NO_ENVIRONMENT,
+    ) -> _Launch:
         """Ask, launch, wait, fetch. An app that never began is the phone's trouble; one that did is the trial's."""
         launch = _Launch(secrets.token_hex(8))
         content = json.dumps({**request, "nonce": launch.nonce}).encode()
         self._phone.send(content, self._bundle, app.request_path(launch.nonce))
-        process = self._phone.launch(self._bundle, ["request", launch.nonce])
+        process = self._phone.launch(self._bundle, ["request", launch.nonce], env)
         try:
             self._follow(process, launch, seconds, stopped)
         finally:

@@ -10,10 +10,12 @@ from typing import Any
 from ios_harness.app_protocol import THERMAL_STATES, whole_number
 from ios_harness.gateway import GatewayStage
 from ios_harness.jailbroken import JailbrokenStage
+from ios_harness.tracing import KINDS, mac_tracers
 from orchestrator.errors import SettingsError
 from orchestrator.fleet import Device, Limits
 from orchestrator.plan import Conditions
 from orchestrator.platforms.base import Ask, Facts, Hold, Platform
+from orchestrator.platforms.tracing import Tracer
 from orchestrator.stage import Stage
 from orchestrator.transports.base import Transport
 from orchestrator.trial import Cell, Finding, Severity
@@ -45,6 +47,11 @@ class _Ios:
 
     machine_command = ("uname", "-p")
     has_loads = False
+    trace_kinds: Sequence[str] = ()
+    no_traces = "Instruments records only phones behind a Mac; add gateway and udid"
+
+    def tracers(self, device: Device, facts: Facts, ask: Ask) -> Sequence[Tracer]:
+        return ()
 
     def affinity_mask(self, affinity: str, facts: Facts) -> str | None:
         if affinity != "any":
@@ -94,6 +101,10 @@ class IosPlatform(_Ios):
     limits = ("thermal_status_max", "battery_percent_min", "charging", "low_power_mode")
     default_limits = Limits(thermal_status_max=1, low_power_mode=False)
     default_runner = "ios_app"
+    trace_kinds = KINDS
+
+    def tracers(self, device: Device, facts: Facts, ask: Ask) -> Sequence[Tracer]:
+        return mac_tracers(str(device.address["udid"]), ask)
 
     def for_device(self, device: Device) -> Platform:
         """A phone is behind a Mac or reached directly; one key of the two is a slip."""

@@ -12,7 +12,9 @@ from typing import Any, TypeVar
 import tenacity
 
 from orchestrator import registry
+from orchestrator.cell_passes import Attempt, PassWork
 from orchestrator.clock import SYSTEM, Deadline, timestamp
+from orchestrator.collecting import collect_passes
 from orchestrator.conductor import Conductor, Kept
 from orchestrator.cool_down import Pace
 from orchestrator.course import Course, conducted
@@ -24,9 +26,7 @@ from orchestrator.lineup import Lineup
 from orchestrator.observing import DeviceResult as DeviceResult
 from orchestrator.observing import Observer as Observer
 from orchestrator.observing import Progress as Progress
-from orchestrator.op_profile import ProfilePass
-from orchestrator.prepare import Prepared, keep_files
-from orchestrator.profile_pass import ProfileWork
+from orchestrator.prepare import Prepared, keep_files, with_baseline
 from orchestrator.store import SessionRecord, Store
 from orchestrator.store.device_record import note_trouble
 from orchestrator.trial import Cell, Finding, Outcome, Slot, Trial
@@ -43,7 +43,7 @@ def measure(
 ) -> list[DeviceResult]:
     """Measure every device; a device that fails takes no other with it. A store that fails ends everything."""
     if not resumed:
-        prepared = keep_files(store, prepared)
+        prepared = keep_files(store, with_baseline(store, prepared))
         store.add_run(prepared.record, [], prepared.tags)
     shared = _Shared(prepared, store, observer, stop)
     works = [_DeviceWork(device, shared) for device in prepared.devices]
@@ -139,8 +139,8 @@ class _DeviceWork:
                 self._begin_session(conductor)
                 collect = self._shared.prepared.plan.collect
                 self.result.ending = self._work_through() if collect.latency else "done"
-                if collect.profile:
-                    self._profile()
+                if collect.profile or collect.trace:
+                    self._collect()
                 self._make_room()
                 self._end_session(self.result.ending)
             except StoreError:
@@ -280,27 +280,19 @@ class _DeviceWork:
         budget_s = self._shared.prepared.plan.measure.budget_s
         return Deadline.after(max(0.0, budget_s - self._tally.used_s)) if budget_s else None
 
-    def _profile(self) -> None:
-        """The cells once more with their operators timed, when all latencies are in."""
-
-        def attempt(action: Callable[[Conductor], tuple[ProfilePass, Kept]]) -> tuple[ProfilePass, Kept]:
-            return self._persist(lambda: action(self._conductor or self._open()))
-
-        def told(passed: ProfilePass) -> None:
-            self.result.profiled += passed.outcome == Outcome.MEASURED
-            self._tell(lambda observer: observer.profiled(passed))
-
-        work = ProfileWork(
+    def _collect(self) -> None:
+        """The cells once more in passes of their own, when all latencies are in."""
+        work = PassWork(
             run=self._run_id,
             session=self._session,
             store=self._shared.store,
             lineup=self._lineup,
-            attempt=attempt,
+            attempt=Attempt(self._persist, lambda: self._conductor or self._open()),
             stopped=self._shared.stop.is_set,
-            told=told,
             budget=self._budget(),
         )
-        self.result.unprofiled = work.profile_cells(self._lineup.everyone(self._cells))
+        everyone = self._lineup.everyone(self._cells)
+        collect_passes(work, everyone, self._shared.prepared.plan, self.result, self._tell)
 
     def do(self, slot: Slot, *, waits: bool) -> Trial:
         """One slot's trial, stored and counted; `waits` says whether the device is waited for."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,6 @@ from typing import Any, Protocol
 
 from orchestrator import registry, telemetry
 from orchestrator.agent import SamplesWhenRead
-from orchestrator.analysis.estimate import trial_latency_us
 from orchestrator.arrange import Arranger
 from orchestrator.arrange import Files as Files
 from orchestrator.clock import SYSTEM, Clock, Deadline, timestamp
@@ -21,9 +20,10 @@ from orchestrator.errors import DevbenchError, DeviceUnfit, HostError, Interrupt
 from orchestrator.evidence import judge
 from orchestrator.evidence_terms import Asked, Readiness, process_elsewhere
 from orchestrator.fleet import Device, Limits
-from orchestrator.op_profile import OpProfile, ProfilePass
 from orchestrator.plan import Conditions, Measure
 from orchestrator.platforms.base import Facts, Hold, Platform
+from orchestrator.platforms.tracing import Recording, Tracer
+from orchestrator.recorder import Recorder
 from orchestrator.runners.base import Command, Places, Reading, RunnerError
 from orchestrator.stage import Report, Stage, Trialling
 from orchestrator.transports.base import Completed
@@ -33,8 +33,6 @@ from orchestrator.trial_files import TrialFiles
 _CONNECT_S = 60.0
 _COMMAND_S = 60.0
 _LOOK_S = 0.5
-_PROFILED_RUNS_MAX = 1000
-"""A profiler's memory is small, and a thousand inferences say what an operator costs."""
 _TRANSCRIPT_MAX = 32 * 1024 * 1024
 
 
@@ -48,7 +46,7 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class _Execution:
+class Execution:
     """One run of a cell's command, judged."""
 
     started_at: str
@@ -218,29 +216,29 @@ class Conductor:
         )
         return trial, done.kept
 
-    def profile(self, cell: Cell, *, run: str, session: str, stopped: Callable[[], bool]) -> tuple[ProfilePass, Kept]:
-        """The cell's operators timed, in a pass of its own: profiling distorts, so that this is never a trial."""
-        runner = registry.runner(cell.runner)
-        measure = replace(self._measure, runs=min(self._measure.runs, _PROFILED_RUNS_MAX))
-        done = self._execute(cell, runner.profile_command, measure, stopped, lambda _: None)
-        profile = runner.read_profile(done.report.stdout, done.report.stderr, done.kept.outputs)
-        outcome, reason = _profile_verdict(done, profile)
-        latency = Trial(run, Slot(cell, 0, 0), session, outcome, reason, done.started_at)
-        latency = replace(latency, samples_us=done.reading.samples_us, summary=done.reading.summary)
-        passed = ProfilePass(
-            run=run,
-            cell=cell,
-            session=session,
-            outcome=outcome,
-            reason=reason,
-            started_at=done.started_at,
-            duration_s=done.duration_s,
-            latency_us=trial_latency_us(latency, "p50"),
-            profile=profile,
-            evidence=done.evidence,
-            findings=done.findings,
-        )
-        return passed, done.kept
+    def execute(
+        self,
+        cell: Cell,
+        make: MakeCommand,
+        stopped: Callable[[], bool],
+        *,
+        runs_max: int | None = None,
+        within: Callable[[], AbstractContextManager[object]] = nullcontext,
+    ) -> Execution:
+        """A cell run once for a purpose of its own: never a trial. `within` is entered when all is in place."""
+        measure = replace(self._measure, runs=min(self._measure.runs, runs_max or self._measure.runs))
+        return self._execute(cell, make, measure, stopped, lambda _: None, within)
+
+    def tracers(self) -> Sequence[Tracer]:
+        """What can record what this device does."""
+        return self.platform.tracers(self.device, self.facts, self._ask)
+
+    def recorder(self, recording: Recording, folder: str) -> Recorder:
+        return Recorder(self._transport, recording, folder)
+
+    def new_folder(self) -> str:
+        """A folder on the device that no trial has had; it is not there yet."""
+        return self._written.name()
 
     def _execute(
         self,
@@ -249,13 +247,15 @@ class Conductor:
         measure: Measure,
         stopped: Callable[[], bool],
         waiting: Callable[[str], None] | None,
-    ) -> _Execution:
+        within: Callable[[], AbstractContextManager[object]] = nullcontext,
+    ) -> Execution:
         readiness = self._cool_down.wait(stopped, waiting) if waiting else Readiness(self._state())
         started_at, began_s = timestamp(self._clock.now()), self._clock.monotonic_s()
         folder = self._written.name()
         with during(f"running {cell}"):
             trialling, cache = self._arranger.trialling(cell, partial(make, measure=measure), folder, stopped)
-            report = self._stage.run(trialling, stopped)
+            with within():
+                report = self._stage.run(trialling, stopped)
             if stopped():
                 raise Interrupted("stopped", remedy="`devbench run --resume` goes on where it was")
             outputs, lost = self._written.pull(trialling.command.outputs)
@@ -285,7 +285,7 @@ class Conductor:
         }
         if entries is not None:
             evidence["cache"] = {"condition": asked.delegate.cache, "entries": entries}
-        return _Execution(
+        return Execution(
             started_at=started_at,
             duration_s=round(self._clock.monotonic_s() - began_s, 3),
             cool_down_s=readiness.waited_s,
@@ -326,17 +326,6 @@ class Conductor:
             remedy = "limit temperature_c_max, or watch for drifting latencies"
             return False, (Finding("no-canary", Severity.WARN, f"no canary probe can run here: {error}", remedy),)
         return True, ()
-
-
-def _profile_verdict(done: _Execution, profile: OpProfile | None) -> tuple[Outcome, str | None]:
-    """What becomes of a profile: what was read of it is stored in any case."""
-    if done.outcome != Outcome.MEASURED:
-        return done.outcome, done.reason
-    if profile is None:
-        return Outcome.FAILED, "the runner gave no operator profile"
-    if profile.problem:
-        return Outcome.REJECTED, f"the operator profile is not whole: {profile.problem}"
-    return Outcome.MEASURED, None
 
 
 def platform_of(device: Device) -> Platform:

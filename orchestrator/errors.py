@@ -13,6 +13,7 @@ DevbenchError
 │   ├── DeviceBusy          another run measures it
 │   ├── DeviceFull          no space left on it
 │   ├── DeviceUnfit         it cannot run what was asked
+│   ├── TracerFailed        it gave no trace; all else about it is well
 │   └── CommandTimeout      it did not answer in time; worth a retry
 ├── StoreError          6   the store cannot be used
 │   └── StoreNewer          written by a newer devbench
@@ -86,6 +87,10 @@ class DeviceFull(DeviceError):
 
 
 class DeviceUnfit(DeviceError):
+    pass
+
+
+class TracerFailed(DeviceError):
     pass
 
 

@@ -9,6 +9,7 @@ from typing import Protocol
 from orchestrator.errors import DevbenchError
 from orchestrator.op_profile import ProfilePass
 from orchestrator.platforms.base import Facts
+from orchestrator.trace import TracePass
 from orchestrator.trial import Cell, Finding, Slot, Trial
 
 
@@ -37,6 +38,10 @@ class Observer(Protocol):
 
     def profiled(self, passed: ProfilePass) -> None: ...
 
+    def traced(self, passed: TracePass) -> None: ...
+
+    def noted(self, device: str, text: str) -> None: ...
+
     def trouble(self, device: str, error: DevbenchError) -> None: ...
 
     def device_ended(self, device: str, ending: str) -> None: ...
@@ -54,3 +59,5 @@ class DeviceResult:
     began: bool = False
     profiled: int = 0
     unprofiled: list[ProfilePass] = field(default_factory=list)
+    traced: int = 0
+    untraced: list[TracePass] = field(default_factory=list)

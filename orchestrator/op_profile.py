@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from orchestrator.trial import Cell, Finding, Outcome
+from orchestrator.cell_pass import CellPass
 
 _NODE = re.compile(r".*:(\d{1,9})")
 
@@ -70,21 +70,7 @@ class OpProfile:
 
 
 @dataclass(frozen=True)
-class ProfilePass:
-    """One execution of a cell with its operators timed. It is no trial: no estimate ever sees it."""
+class ProfilePass(CellPass):
+    """One execution of a cell with its operators timed."""
 
-    run: str
-    cell: Cell
-    session: str
-    outcome: Outcome
-    reason: str | None
-    started_at: str
-    duration_s: float = 0.0
-    latency_us: float | None = None
-    """The median inference under the profiler, which shows what profiling costs."""
     profile: OpProfile | None = None
-    evidence: Mapping[str, Any] = field(default_factory=dict)
-    findings: tuple[Finding, ...] = ()
-    log: str | None = None
-    artifacts: Mapping[str, str] = field(default_factory=dict)
-    """The files behind it, by role, as paths inside the store."""

@@ -18,10 +18,13 @@ from orchestrator.plan import (
     check_affinity,
     check_runner,
     check_threads,
+    check_tracer,
     parse_blocks,
     parse_sustain,
+    parse_trace_size,
 )
-from orchestrator.settings import duration_s, fraction
+from orchestrator.settings import duration_s, fraction, suggestion
+from orchestrator.trace import ANOMALY, EVERY
 
 
 @dataclass(frozen=True)
@@ -40,8 +43,12 @@ class Overrides:
     sustain: str | None = None
     seed: int | None = None
     profile: bool = False
-    trace: bool = False
-    only_profile: bool = False
+    trace: bool | str = False
+    trace_with: str | None = None
+    trace_max_size: str | None = None
+    baseline: str | None = None
+    only: str | None = None
+    """`profile` or `trace`: that alone, whatever else the plan collects."""
     reference: bool | None = None
 
 
@@ -51,17 +58,38 @@ def apply_overrides(plan: Plan, said: Overrides, folder: Path) -> Plan:
         plan,
         sweep=replace(plan.sweep, **_sweep_overrides(said, folder, tuple(plan.delegates))),
         measure=replace(plan.measure, **_measure_overrides(said)),
-        collect=Collect(
-            profile=plan.collect.profile or said.profile,
-            trace=plan.collect.trace or said.trace,
-            latency=plan.collect.latency and not said.only_profile,
-        ),
+        collect=_collect_overrides(plan.collect, said),
         reference=plan.reference
         if said.reference is None
         else (plan.reference or Reference())
         if said.reference
         else None,
     )
+
+
+def _collect_overrides(plan: Collect, said: Overrides) -> Collect:
+    trace = _trace_word(said.trace) or plan.trace
+    if not trace and (said.trace_with or said.trace_max_size):
+        raise UsageError(
+            "--trace-with and --trace-max-size are about traces, and none are asked for", remedy="add --trace"
+        )
+    tracers, size = said.trace_with, said.trace_max_size
+    return Collect(
+        profile=(plan.profile or said.profile) and said.only != "trace",
+        trace=trace if said.only != "profile" else False,
+        latency=plan.latency and said.only is None,
+        trace_with=plan.trace_with if tracers is None else _listed("--trace-with", tracers, check_tracer),
+        trace_bytes_max=plan.trace_bytes_max if size is None else _option("--trace-max-size", size, parse_trace_size),
+        baseline=said.baseline or (plan.baseline if trace == ANOMALY and said.only is None else None),
+    )
+
+
+def _trace_word(said: bool | str) -> bool | str:
+    if isinstance(said, bool) or said == ANOMALY:
+        return said
+    if said == EVERY:
+        return True
+    raise UsageError(f'--trace: "{said}" is unknown', remedy=suggestion(said, (EVERY, ANOMALY)))
 
 
 def _sweep_overrides(said: Overrides, folder: Path, delegates: Sequence[str]) -> dict[str, Any]:

@@ -13,7 +13,8 @@ from orchestrator.delegate_tables import check_delegate, read_delegates, read_re
 from orchestrator.delegates import BUILT_IN, Delegate, parts_of, with_cache
 from orchestrator.load import parse_load
 from orchestrator.pinned import Reference, read_reference
-from orchestrator.settings import Table, duration_s, read_toml
+from orchestrator.settings import Table, duration_s, read_toml, size_bytes
+from orchestrator.trace import ANOMALY, BYTES_DEFAULT, BYTES_MAX, BYTES_MIN
 
 T = TypeVar("T")
 
@@ -24,6 +25,7 @@ PLACEMENTS = ("other-group", "same-group")
 AS_FOUND = "as-found"
 CANARY = ("auto", "on", "off")
 _AFFINITY = re.compile(r"any|big|mid|little|(0x)?[0-9a-fA-F]{1,256}")
+_TRACER = re.compile(r"[a-z0-9_]+")
 _RUNNER = re.compile(r"[a-z0-9_]+(:[a-z0-9-]+)?")
 
 
@@ -91,8 +93,14 @@ class Collect:
     """What else is brought back."""
 
     profile: bool = False
-    trace: bool = False
+    trace: bool | str = False
+    """True is every cell, `anomaly` the odd ones."""
     latency: bool = True
+    trace_with: tuple[str, ...] = ()
+    """The tracers by name; empty for the best that each device has."""
+    trace_bytes_max: int = BYTES_DEFAULT
+    baseline: str | None = None
+    """The run that tells which cells got slower; None is the newest earlier one that has the cell."""
 
 
 @dataclass(frozen=True)
@@ -178,12 +186,48 @@ def read_plan(path: Path) -> Plan:
 def _read_collect(table: Table) -> Collect:
     collect = Collect(
         profile=table.boolean("profile", False),
-        trace=table.boolean("trace", False),
+        trace=_read_trace(table),
         latency=table.boolean("latency", True),
+        trace_with=_checked(table, "trace_with", (), check_tracer),
+        trace_bytes_max=_read_trace_size(table),
+        baseline=table.optional_text("baseline"),
     )
-    if collect == Collect(latency=False):
+    if not (collect.latency or collect.profile or collect.trace):
         raise table.error("latency", "is false, and nothing else is collected", "add profile = true, or remove it")
+    if not collect.latency and collect.trace == ANOMALY:
+        raise table.error("latency", "is false, and only latencies show what is odd", "write trace = true")
+    if collect.baseline and collect.trace != ANOMALY:
+        raise table.error("baseline", "tells which cells are odd", 'write trace = "anomaly" with it')
     return collect
+
+
+def _read_trace(table: Table) -> bool | str:
+    value = table.raw("trace")
+    if value in (None, True, False, ANOMALY):
+        return value or False
+    raise table.error("trace", f"{value!r} is neither true, false nor {ANOMALY}", f'write trace = true or "{ANOMALY}"')
+
+
+def _read_trace_size(table: Table) -> int:
+    text = table.optional_text("trace_max_size")
+    try:
+        return BYTES_DEFAULT if text is None else parse_trace_size(text)
+    except ValueError as error:
+        raise _split(table, "trace_max_size", error) from error
+
+
+def parse_trace_size(text: str) -> int:
+    """Bytes; ValueError for what is no size, or no sensible one for a trace."""
+    size = size_bytes(text)
+    if not BYTES_MIN <= size <= BYTES_MAX:
+        raise ValueError(f'"{text}" is no size for a trace: use 1MB to 4GB')
+    return size
+
+
+def check_tracer(name: str) -> str:
+    if not _TRACER.fullmatch(name):
+        raise ValueError(f'"{name}" is no name of a tracer: write it like perfetto or perf')
+    return name
 
 
 def _read_sweep(table: Table, delegates: Sequence[str]) -> Sweep:

@@ -29,6 +29,7 @@ from orchestrator.runners.base import inputs_refused
 from orchestrator.settings import suggestion
 from orchestrator.store import RunRecord, Store
 from orchestrator.trial import Cell
+from orchestrator.untraced import refuse_untraced
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,6 @@ def as_calibration(plan: Plan, *, sessions: int, blocks: int | None) -> Plan:
 
 def prepare(plan: Plan, devices: Sequence[Device]) -> Prepared:
     """Check everything that can be checked on the host. Raises on the first thing that is wrong."""
-    _refuse_unsupported_collection(plan)
     _refuse_one_device_twice(devices)
     _refuse_unknown_delegates(plan, devices)
     models, notes = find_models(plan.sweep.models or [str(path) for path in bundled_models()], plan.folder)
@@ -154,6 +154,7 @@ def prepare(plan: Plan, devices: Sequence[Device]) -> Prepared:
         cores = registry.transport(device.transport).cores(device)
         prepared.grid(device, cores, dict.fromkeys(prepared.runner_names(device)))
     _refuse_unprofiled(prepared)
+    refuse_untraced(plan.collect, [platform_of(device) for device in devices])
     return prepared
 
 
@@ -175,11 +176,6 @@ def _refuse_unprofiled(prepared: Prepared) -> None:
     if prepared.plan.collect.profile and all(refusals.values()):
         listed = "; ".join(f"{name} gives no operator profiles: {why}" for name, why in refusals.items())
         raise UsageError(f"--profile: {listed}", remedy="use --runner benchmark_model, or leave profile out")
-
-
-def _refuse_unsupported_collection(plan: Plan) -> None:
-    if plan.collect.trace:
-        raise UsageError("--trace: no installed platform can record system traces", remedy="leave trace out")
 
 
 def _refuse_one_device_twice(devices: Sequence[Device]) -> None:
@@ -300,6 +296,16 @@ def device_from_json(content: Mapping[str, Any]) -> Device:
 
 
 # The store's copies
+
+
+def with_baseline(store: Store, prepared: Prepared) -> Prepared:
+    """The run with its baseline found before anything is measured, and written down: `last` is another one later."""
+    collect = prepared.plan.collect
+    if collect.baseline is None:
+        return prepared
+    found = replace(collect, baseline=store.find_baseline(collect.baseline, prepared.record).id)
+    plan = replace(prepared.plan, collect=found)
+    return replace(prepared, plan=plan, record=replace(prepared.record, plan=_absolute(plan).as_json()))
 
 
 def keep_files(store: Store, prepared: Prepared) -> Prepared:

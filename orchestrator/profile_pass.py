@@ -3,68 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from orchestrator import registry
-from orchestrator.clock import SYSTEM, Deadline, timestamp
+from orchestrator.cell_passes import PassWork
 from orchestrator.conductor import Conductor, Kept
-from orchestrator.lineup import Lineup
-from orchestrator.op_profile import ProfilePass
-from orchestrator.store import Store
+from orchestrator.op_profile import OpProfile, ProfilePass
 from orchestrator.trial import Cell, Outcome
 
-Attempt = Callable[[Callable[[Conductor], tuple[ProfilePass, Kept]]], tuple[ProfilePass, Kept]]
-"""Does something with the device, again where a broken connection gives hope."""
+_PROFILED_RUNS_MAX = 1000
+"""A profiler's memory is small, and a thousand inferences say what an operator costs."""
 
 
-@dataclass(frozen=True)
-class ProfileWork:
-    """What profiling the cells of one device takes."""
+def profile_cells(work: PassWork, cells: Sequence[Cell], told: Callable[[ProfilePass], None]) -> list[ProfilePass]:
+    """Profile every cell that has no profile yet; gives the passes that came to nothing."""
+    known = {passed.cell.id for passed in work.store.profiles(work.run) if passed.outcome != Outcome.NOT_RUN}
+    missed = []
+    for cell in cells:
+        if cell.id in known:
+            continue
+        passed = _profiled(work, cell)
+        work.store.add_pass(passed)
+        told(passed)
+        if passed.outcome != Outcome.MEASURED:
+            missed.append(passed)
+    return missed
 
-    run: str
-    session: str
-    store: Store
-    lineup: Lineup
-    attempt: Attempt
-    stopped: Callable[[], bool]
-    told: Callable[[ProfilePass], None]
-    budget: Deadline | None = None
 
-    def profile_cells(self, cells: Sequence[Cell]) -> list[ProfilePass]:
-        """Profile every cell that has no profile yet; gives the passes that came to nothing."""
-        known = {passed.cell.id for passed in self.store.profiles(self.run) if passed.outcome != Outcome.NOT_RUN}
-        missed = []
-        for cell in cells:
-            if cell.id in known:
-                continue
-            passed = self._profile(cell)
-            self.told(passed)
-            if passed.outcome != Outcome.MEASURED:
-                missed.append(passed)
-        return missed
+def _profiled(work: PassWork, cell: Cell) -> ProfilePass:
+    why_not = registry.runner(cell.runner).unprofiled(cell, work.lineup.facts_of(cell))
+    if why_not is not None:
+        return work.blank(ProfilePass, cell, Outcome.SKIPPED, why_not)
+    if undone := work.undone(ProfilePass, cell):
+        return undone
+    passed, kept = work.on_device(cell, lambda conductor: _profile(work, conductor, cell))
+    return work.kept(passed, kept, f"{cell.device}-profile-{cell.id}")
 
-    def _profile(self, cell: Cell) -> ProfilePass:
-        """One pass, committed."""
-        why_not = registry.runner(cell.runner).unprofiled(cell, self.lineup.facts_of(cell))
-        now = timestamp(SYSTEM.now())
-        if why_not is not None:
-            passed = ProfilePass(self.run, cell, self.session, Outcome.SKIPPED, why_not, now)
-        elif self.budget and self.budget.passed:
-            passed = ProfilePass(self.run, cell, self.session, Outcome.NOT_RUN, "budget spent", now)
-        else:
-            passed = self._kept(*self.attempt(lambda conductor: self._pass(conductor, cell)))
-        self.store.add_profile(passed)
+
+def _profile(work: PassWork, conductor: Conductor, cell: Cell) -> tuple[ProfilePass, Kept]:
+    """The cell's operators timed, in a pass of its own: profiling distorts, so that this is never a trial."""
+    runner = registry.runner(cell.runner)
+    done = conductor.execute(cell, runner.profile_command, work.stopped, runs_max=_PROFILED_RUNS_MAX)
+    profile = runner.read_profile(done.report.stdout, done.report.stderr, done.kept.outputs)
+    passed = replace(work.made(ProfilePass, cell, done), profile=profile)
+    return _judged(passed, profile), done.kept
+
+
+def _judged(passed: ProfilePass, profile: OpProfile | None) -> ProfilePass:
+    """What becomes of a profile: what was read of it is stored in any case."""
+    if passed.outcome != Outcome.MEASURED:
         return passed
-
-    def _pass(self, conductor: Conductor, cell: Cell) -> tuple[ProfilePass, Kept]:
-        self.lineup.use(conductor, cell, None)
-        return conductor.profile(cell, run=self.run, session=self.session, stopped=self.stopped)
-
-    def _kept(self, passed: ProfilePass, kept: Kept) -> ProfilePass:
-        name = f"{passed.cell.device}-profile-{passed.cell.id}"
-        log = self.store.keep_log(name, self.run, kept.transcript)
-        artifacts = {
-            role: self.store.keep_artifact(f"{name}-{role}", self.run, content)
-            for role, content in kept.outputs.items()
-        }
-        return replace(passed, log=log, artifacts=artifacts)
+    if profile is None:
+        return replace(passed, outcome=Outcome.FAILED, reason="the runner gave no operator profile")
+    if profile.problem:
+        reason = f"the operator profile is not whole: {profile.problem}"
+        return replace(passed, outcome=Outcome.REJECTED, reason=reason)
+    return passed

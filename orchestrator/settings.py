@@ -49,6 +49,17 @@ def fraction(text: str) -> float:
     return value
 
 
+_SIZE_UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+
+
+def size_bytes(text: str) -> int:
+    """Bytes in `64MB`, `1.5GB` or `512 KiB`; ValueError with the accepted forms otherwise."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMG]i?B)\s*", text)
+    if not match:
+        raise ValueError(f'"{text}" is no size: write it like 64MB')
+    return round(float(match[1]) * _SIZE_UNITS[match[2]])
+
+
 def read_toml(path: Path) -> Table:
     """The root table of a file; a missing, unreadable or ill-formed file is an error with its place."""
     try:

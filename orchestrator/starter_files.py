@@ -60,6 +60,7 @@ load_placement = "other-group"                      # the load competes from a s
 
 [collect]
 # profile = true                                    # every cell once more with its operators timed: `show --ops`
+# trace = "anomaly"                                 # odd cells once more under a system tracer; true is every cell
 
 # A delegate of your own; README.md has all keys.
 # [[delegate]]

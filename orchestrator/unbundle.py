@@ -257,6 +257,7 @@ def _try_one(scratch: Store, run: _Run) -> None:
     scratch.trials(run.id)
     scratch.sessions(run.id)
     scratch.profiles(run.id)
+    scratch.traces(run.id)
     scratch.stops(run.id)
     scratch.noise()
     Annals(scratch).judgements()

@@ -111,7 +111,7 @@ def load_contrasts(sweeps: Sequence[Sweep]) -> list[Contrast]:
 
 def _contrasts(pairs: Sequence[tuple[CellEstimate, CellEstimate]], *, probes: Sequence[float]) -> list[Contrast]:
     wanted = [(found, base, metric) for found, base in pairs for metric in METRICS]
-    series = [_paired(found.by_block[metric], base.by_block[metric]) for found, base, metric in wanted]
+    series = [paired(found.by_block[metric], base.by_block[metric]) for found, base, metric in wanted]
     ratios = estimates(series, probes=probes)
     return [
         Contrast(found.cell, base.cell, found.arm, metric, _explained(ratio), tuple(by_block))
@@ -119,7 +119,8 @@ def _contrasts(pairs: Sequence[tuple[CellEstimate, CellEstimate]], *, probes: Se
     ]
 
 
-def _paired(over: Mapping[Block, float], under: Mapping[Block, float]) -> list[float]:
+def paired(over: Mapping[Block, float], under: Mapping[Block, float]) -> list[float]:
+    """The ratio of every block that both have."""
     return [over[block] / under[block] for block in over if block in under]
 
 

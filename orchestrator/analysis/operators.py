@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.analysis.estimate import trial_latency_us
+from orchestrator.cell_pass import CellPass
 from orchestrator.op_profile import OpCost, OpProfile, ProfilePass
 from orchestrator.trial import Cell, Trial
 
@@ -130,11 +131,16 @@ def by_type(profile: OpProfile) -> tuple[TypeCost, ...]:
 
 def cell_ops(passed: ProfilePass, unprofiled: Sequence[Trial]) -> CellOps:
     """A profile pass with the measured trials of its cell, from one run, whichever."""
-    medians = [value for trial in unprofiled if (value := trial_latency_us(trial, "p50")) is not None]
-    distortion = None
-    if medians and passed.latency_us:
-        distortion = Distortion(passed.latency_us, statistics.median(medians), unprofiled[0].run)
-    return CellOps(passed, by_type(passed.profile) if passed.profile else (), distortion)
+    types = by_type(passed.profile) if passed.profile else ()
+    return CellOps(passed, types, distortion_of(passed, unprofiled))
+
+
+def distortion_of(passed: CellPass, unwatched: Sequence[Trial]) -> Distortion | None:
+    """What the pass costs, where its cell was measured without."""
+    medians = [value for trial in unwatched if (value := trial_latency_us(trial, "p50")) is not None]
+    if not medians or not passed.latency_us:
+        return None
+    return Distortion(passed.latency_us, statistics.median(medians), unwatched[0].run)
 
 
 # Two profiles

@@ -25,9 +25,11 @@ from orchestrator.cli import (
     nightly,
     planning,
     profiles,
+    report,
     reproduction,
     results,
     timelines,
+    traces,
 )
 from orchestrator.errors import DevbenchError, HostError, Interrupted, error_text
 
@@ -51,8 +53,10 @@ app.command()(measure.run)
 app.command()(planning.calibrate)
 app.command(name="plan")(planning.plan_command)
 app.command()(profiles.profile)
+app.command()(traces.trace)
 app.command()(results.show)
 app.command()(timelines.timeline)
+app.command()(report.report)
 app.command()(compare.compare)
 app.command()(compare.history)
 app.command()(gate.gate)
@@ -71,7 +75,7 @@ app.add_typer(binaries.binaries_app, name="binaries")
 
 def main() -> NoReturn:
     """The entry point: every way out has an exit code of the contract."""
-    sys.argv[1:] = _with_resume_default(sys.argv[1:])
+    sys.argv[1:] = _with_defaults(sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a letter is no reason to fail
@@ -109,14 +113,18 @@ def _interrupt(_signal: int, _frame: object) -> None:
     raise Interrupted("interrupted", remedy="run the command again")
 
 
-def _with_resume_default(arguments: list[str]) -> list[str]:
-    """`--resume` alone means the last run."""
+_ALONE = {"--resume": "last", "--trace": "every", "--open": "last"}
+"""What options mean that stand alone."""
+
+
+def _with_defaults(arguments: list[str]) -> list[str]:
+    """Options whose value may be left out get it: `--resume` alone means the last run."""
     completed = []
     for index, argument in enumerate(arguments):
         completed.append(argument)
         following = arguments[index + 1 : index + 2]
-        if argument == "--resume" and (not following or following[0].startswith("-")):
-            completed.append("last")
+        if argument in _ALONE and (not following or following[0].startswith("-")):
+            completed.append(_ALONE[argument])
     return completed
 
 

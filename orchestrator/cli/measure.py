@@ -18,10 +18,10 @@ import typer
 from orchestrator.cli.health import say_decaying
 from orchestrator.cli.keeping import check_tag
 from orchestrator.cli.noise_results import keep_and_show_noise
-from orchestrator.cli.operators import show_profiles
 from orchestrator.cli.options import (
     DEFAULT_STORE,
     AffinityOption,
+    BaselineOption,
     BudgetOption,
     DelegateOption,
     DeviceOption,
@@ -39,17 +39,25 @@ from orchestrator.cli.options import (
     RunTagsOption,
     SeedOption,
     StoreOption,
+    SustainOption,
     TagOption,
     ThreadsOption,
+    TraceMaxSizeOption,
+    TraceOption,
+    TraceWithOption,
     chosen_devices,
     opened_store,
     print_json,
 )
+from orchestrator.cli.report import ReportOption, write_report
 from orchestrator.cli.results import refuse_untrusted, show_stored
+from orchestrator.cli.trace_list import show_passes
 from orchestrator.errors import Interrupted, UsageError, error_text
 
 if TYPE_CHECKING:
     from orchestrator.campaign import DeviceResult, Observer
+    from orchestrator.cell_pass import CellPass
+    from orchestrator.fleet import Device
     from orchestrator.overrides import Overrides
     from orchestrator.plan import Plan
     from orchestrator.prepare import Prepared
@@ -72,18 +80,20 @@ def run(
     blocks: Annotated[str | None, typer.Option("--blocks", help="MIN:MAX trials a cell")] = None,
     precision: Annotated[str | None, typer.Option("--precision", help="Stop a cell when this precise: 2%")] = None,
     budget: BudgetOption = None,
-    sustain: Annotated[
-        str | None, typer.Option("--sustain", help="Run each cell without a rest for this long instead: 10m")
-    ] = None,
+    sustain: SustainOption = None,
     seed: SeedOption = None,
     reference: ReferenceOption = None,
     profile: Annotated[bool, typer.Option("--profile", help="Operator profiles, in a pass of their own.")] = False,
-    trace: Annotated[bool, typer.Option("--trace", help="System traces, in a pass of their own.")] = False,
+    trace: TraceOption = None,
+    trace_with: TraceWithOption = None,
+    trace_max_size: TraceMaxSizeOption = None,
+    baseline: BaselineOption = None,
     store: StoreOption = DEFAULT_STORE,
     resume: ResumeOption = None,
     run_tag: RunTagsOption = None,
     dry_run: DryRunOption = False,
     require_trust: RequireTrustOption = False,
+    report: ReportOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -103,34 +113,51 @@ def run(
         sustain=sustain,
         seed=seed,
         profile=profile,
-        trace=trace,
         reference=reference,
+        trace=trace or False,
+        trace_with=trace_with,
+        trace_max_size=trace_max_size,
+        baseline=baseline,
     )
     if resume is not None:
-        _refuse_with_resume(said != Overrides() or plan or fleet or device or tag or run_tag or dry_run)
-        _go_on(resume, store, as_json=as_json, quiet=quiet, require_trust=require_trust)
-    from orchestrator.prepare import prepare
-
-    prepared = _tagged(prepare(planned(plan, said), chosen_devices(fleet, device, tag)), run_tag or [])
+        other = any((said != Overrides(), plan, fleet, device, tag, run_tag, dry_run))
+        _go_on(resume, store, other, as_json=as_json, quiet=quiet, require_trust=require_trust, report=report)
+    prepared = _tagged(planned(plan, said), chosen_devices(fleet, device, tag), run_tag or [])
     if dry_run:
         preview_run(prepared, store, as_json=as_json)
-        return
+    else:
+        _begin(prepared, store, as_json=as_json, quiet=quiet, require_trust=require_trust, report=report)
+
+
+def _begin(
+    prepared: Prepared, store: str, *, as_json: bool, quiet: bool, require_trust: bool, report: Path | None
+) -> NoReturn:
     with opened_store(store, create=True) as opened:
-        conduct(prepared, opened, as_json=as_json, quiet=quiet, require_trust=require_trust)
+        conduct(prepared, opened, as_json=as_json, quiet=quiet, require_trust=require_trust, report=report)
 
 
-def _tagged(prepared: Prepared, tags: list[str]) -> Prepared:
+def _tagged(plan: Plan, devices: Sequence[Device], tags: list[str]) -> Prepared:
+    """The run made ready, with its tags."""
+    from orchestrator.prepare import prepare
+
+    prepared = prepare(plan, devices)
     for tag in tags:
         check_tag(tag)
     return replace(prepared, tags=tuple(tags))
 
 
-def _go_on(run: str, store: str, *, as_json: bool, quiet: bool, require_trust: bool) -> NoReturn:
+def _go_on(
+    run: str, store: str, other: object, *, as_json: bool, quiet: bool, require_trust: bool, report: Path | None
+) -> NoReturn:
+    """Go on with a run; `other` is what the command line says besides, which is refused."""
     from orchestrator.prepare import prepare_resume
 
+    _refuse_with_resume(other)
     with opened_store(store, create=False) as opened:
         prepared = prepare_resume(opened, run)
-        conduct(prepared, opened, as_json=as_json, quiet=quiet, resumed=True, require_trust=require_trust)
+        conduct(
+            prepared, opened, as_json=as_json, quiet=quiet, resumed=True, require_trust=require_trust, report=report
+        )
 
 
 def planned(path: Path | None, said: Overrides) -> Plan:
@@ -170,6 +197,7 @@ def conduct(
     quiet: bool,
     resumed: bool = False,
     require_trust: bool = False,
+    report: Path | None = None,
 ) -> NoReturn:
     """Do a run, show what came of it, and exit by it."""
     from orchestrator.campaign import measure
@@ -188,10 +216,12 @@ def conduct(
         if prepared.plan.measure.arms:
             keep_and_show_noise(store, record, as_json=as_json)
         elif not prepared.plan.collect.latency:
-            show_profiles(store, record, as_json=as_json)
+            show_passes(store, record, prepared.plan.collect, as_json=as_json)
         else:
             summary = show_stored(store, record, as_json=as_json)
         sys.stdout.flush()
+    if report:
+        write_report(store, record, report)
     status = _verdict(record, results, never_measured(store.trials(record.id)))
     if require_trust and summary and status in (0, _PARTLY_MEASURED):
         refuse_untrusted(summary)
@@ -259,10 +289,12 @@ def _verdict(record: RunRecord, results: Sequence[DeviceResult], never: Sequence
     if any(isinstance(error, Interrupted) for error in errors):
         say(f"interrupted; `devbench run --resume {record.id}` goes on")
         return Interrupted.exit_code
-    if errors and not any(result.measured or result.profiled for result in results):
+    is_anything = any(result.measured or result.profiled or result.traced for result in results)
+    if errors and not is_anything:
         return errors[0].exit_code
     unprofiled = _say_unprofiled(record, results)
-    if not any(result.measured or result.profiled for result in results):
+    untraced = _say_untraced(record, results)
+    if not is_anything:
         say("nothing was measured; the reasons are above and in `devbench show`")
         return _PARTLY_MEASURED
     incomplete = [cell for result in results for cell in result.incomplete]
@@ -271,15 +303,26 @@ def _verdict(record: RunRecord, results: Sequence[DeviceResult], never: Sequence
         return _PARTLY_MEASURED
     for setting in never:
         say(f"asked for, but measured on no device: {setting}")
-    return _PARTLY_MEASURED if never or unprofiled else 0
+    return _PARTLY_MEASURED if never or unprofiled or untraced else 0
 
 
 def _say_unprofiled(record: RunRecord, results: Sequence[DeviceResult]) -> bool:
     """Which profiles are missing, and why; whether any is."""
     if any(result.profiled for result in results):
         say(f"operator profiles: `devbench show {record.id} --ops`")
-    missing = [passed for result in results for passed in result.unprofiled]
+    return _say_missing("operator profile", [passed for result in results for passed in result.unprofiled])
+
+
+def _say_untraced(record: RunRecord, results: Sequence[DeviceResult]) -> bool:
+    """The same for traces; one that is not whole can be looked at too."""
+    missing = [passed for result in results for passed in result.untraced]
+    if any(result.traced for result in results) or any(passed.artifacts for passed in missing):
+        say(f"system traces: `devbench trace --open {record.id}`")
+    return _say_missing("system trace", missing)
+
+
+def _say_missing(what: str, missing: Sequence[CellPass]) -> bool:
     for reason in dict.fromkeys(passed.reason for passed in missing):
         count = sum(passed.reason == reason for passed in missing)
-        say(f"{count} cells have no whole operator profile: {reason}")
+        say(f"{count} cells have no whole {what}: {reason}")
     return bool(missing)

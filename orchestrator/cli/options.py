@@ -50,13 +50,25 @@ ReferenceOption = Annotated[
 DeviceOption = Annotated[list[str] | None, typer.Option("--device", help="Only this device; may be repeated.")]
 TagOption = Annotated[list[str] | None, typer.Option("--tag", help="Only devices with this tag; may be repeated.")]
 RunTagsOption = Annotated[list[str] | None, typer.Option("--run-tag", help="Tag the run itself; may be repeated.")]
-
-
 WhereOption = Annotated[str | None, typer.Option("--device", help="Where; the device of the cell if unsaid.")]
 WhereFleetOption = Annotated[Path | None, typer.Option("--fleet", help="Take the device from here.")]
 DuelBlocksOption = Annotated[str, typer.Option("--blocks", help="MIN:MAX; looked at after 8, 12, 18, 27 and 40.")]
 ThresholdOption = Annotated[str, typer.Option("--threshold", help="Changes below this do not matter.")]
 MetricOption = Annotated[str, typer.Option("--metric", help="What decides: p50, mean or p95.")]
+SustainOption = Annotated[
+    str | None, typer.Option("--sustain", help="Run each cell without a rest for this long instead: 10m")
+]
+BaselineOption = Annotated[
+    str | None, typer.Option("--baseline", metavar="RUN", help="With --trace=anomaly: slower than this run is odd.")
+]
+TraceOption = Annotated[
+    str | None,
+    typer.Option("--trace", metavar="[anomaly]", help="System traces, in a pass of their own; of odd cells only."),
+]
+TRACERS_HELP = "Which tracers: perfetto,atrace,simpleperf,perf,ftrace,xctrace; the best of each device if none."
+TRACE_SIZE_HELP = "The most a trace may have: 64MB"
+TraceWithOption = Annotated[str | None, typer.Option("--trace-with", help=TRACERS_HELP)]
+TraceMaxSizeOption = Annotated[str | None, typer.Option("--trace-max-size", help=TRACE_SIZE_HELP)]
 
 
 def print_json(schema: str, content: dict[str, Any]) -> None:

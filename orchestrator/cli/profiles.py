@@ -53,7 +53,7 @@ def profile(
         loads=load or (None if plan else "idle"),
         budget=budget,
         profile=True,
-        only_profile=True,
+        only="profile",
     )
     prepared = prepare(planned(plan, said), chosen_devices(fleet, device, tag))
     with opened_store(store, create=True) as opened:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 from orchestrator.fleet import Device, Limits
 from orchestrator.plan import Conditions
+from orchestrator.platforms.tracing import Tracer
 from orchestrator.stage import Stage
 from orchestrator.transports.base import Completed, Transport
 from orchestrator.trial import Cell, Finding
@@ -78,6 +79,11 @@ class WithAgent:
     """What platforms have in common on which our agent runs."""
 
     has_loads = True
+    trace_kinds: ClassVar[Sequence[str]] = ()
+    no_traces: ClassVar[str] = "this platform knows no tracer"
+
+    def tracers(self, device: Device, facts: Facts, ask: Ask) -> Sequence[Tracer]:
+        return ()
 
     def for_device(self, device: Device) -> Self:
         return self
@@ -115,6 +121,17 @@ class Platform(Protocol):
     @property
     def has_loads(self) -> bool:
         """Whether a background load can be run there."""
+
+    @property
+    def trace_kinds(self) -> Sequence[str]:
+        """The tracers it knows, by name, the best first."""
+
+    @property
+    def no_traces(self) -> str:
+        """Why it knows none, where it knows none."""
+
+    def tracers(self, device: Device, facts: Facts, ask: Ask) -> Sequence[Tracer]:
+        """Its tracers as this very device has them, those with an obstacle among them, the best first."""
 
     def for_device(self, device: Device) -> Platform:
         """The platform as this very device has it: an iPhone behind a Mac lets us do other things than a freed one."""

@@ -7,10 +7,11 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from orchestrator import telemetry
-from orchestrator.fleet import Limits
+from orchestrator.fleet import Device, Limits
 from orchestrator.plan import AS_FOUND, Conditions
-from orchestrator.platforms import board, clusters
+from orchestrator.platforms import board, clusters, linux_tracing
 from orchestrator.platforms.base import Ask, Facts, Hold, WithAgent
+from orchestrator.platforms.tracing import Tracer
 from orchestrator.trial import Finding, Severity
 
 _PHONE_CONDITIONS = ("screen", "airplane", "fixed_performance", "doze", "stop_background_apps")
@@ -24,6 +25,10 @@ class LinuxPlatform(WithAgent):
     default_limits = Limits()
     default_runner = "litert_runner"
     machine_command = ("uname", "-m")
+    trace_kinds = linux_tracing.KINDS
+
+    def tracers(self, device: Device, facts: Facts, ask: Ask) -> Sequence[Tracer]:
+        return linux_tracing.linux_tracers(ask)
 
     def facts(self, probed: Mapping[str, Any], ask: Ask) -> Facts:
         cpus = probed.get("cpus") or []

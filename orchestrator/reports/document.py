@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from orchestrator.analysis.recommendation import recommend
 from orchestrator.analysis.summary import RunSummary
 from orchestrator.pinned import is_reference
 from orchestrator.store import RunRecord, SessionRecord
@@ -14,6 +15,7 @@ def run_document(
     record: RunRecord, sessions: Sequence[SessionRecord], summary: RunSummary, stops: Mapping[str, str]
 ) -> dict[str, Any]:
     """Everything a reader needs about a run but its raw samples, which `export` gives."""
+    references = [cell.cell.id for cell in summary.cells if is_reference(record.fleet, cell.cell)]
     return {
         "run": record.id,
         "status": record.status,
@@ -26,8 +28,9 @@ def run_document(
         "devices": [_device(session) for session in sessions],
         "trials": _totals(summary),
         "stopped": dict(stops),
+        "recommendations": [item.as_json() for item in recommend(summary, references)],
         **summary.as_json(),
-        "references": [cell.cell.id for cell in summary.cells if is_reference(record.fleet, cell.cell)],
+        "references": references,
     }
 
 

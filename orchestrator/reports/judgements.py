@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -12,17 +12,33 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from orchestrator.analysis.recommendation import recommend
 from orchestrator.clock import duration_text
+from orchestrator.reports.doubts import doubts
 from orchestrator.reports.run_table import TRUST_STYLE, latency_text
 
 if TYPE_CHECKING:
     from orchestrator.analysis.components import Components
-    from orchestrator.analysis.summary import CellSummary, RunSummary
+    from orchestrator.analysis.summary import RunSummary
     from orchestrator.analysis.sustained import Ranking, Sustained
     from orchestrator.trial import Cell
 
 _SHOWN = 12
 _SPARKS = "▁▂▃▄▅▆▇█"
+
+
+def show_recommendations(console: Console, summary: RunSummary, references: Collection[str]) -> None:
+    """One sentence for each model and device: what to use, as the report says it. References are nobody's choice."""
+    said = recommend(summary, references)
+    if not said:
+        return
+    console.print()
+    console.print(Text("what to use", style="bold"))
+    for item in said[:_SHOWN]:
+        arm = f" · {item.arm}" if item.arm else ""
+        console.print(Text(f"  {item.model} · {item.runner} · {item.device}{arm}: {item.text}"))
+    if len(said) > _SHOWN:
+        console.print(f"  and {len(said) - _SHOWN} more; --json and `devbench report` have them all")
 
 
 def show_trust(console: Console, summary: RunSummary) -> None:
@@ -36,18 +52,15 @@ def show_trust(console: Console, summary: RunSummary) -> None:
         if counts[verdict]:
             words += [", " if number and len(words) > 2 else "", (f"{counts[verdict]} {verdict}", style)]
     console.print(Text.assemble(*words))
-    alike: dict[tuple[str, str, str], list[tuple[CellSummary, str]]] = {}
-    for found in summary.untrusted:
-        for reason in found.trust.reasons:
-            key = str(reason.verdict), reason.cause, reason.remedy
-            alike.setdefault(key, []).append((found, reason.text))
-    for (verdict, cause, remedy), pairs in list(alike.items())[:_SHOWN]:
-        found, text = pairs[0]
-        more = {1: "", 2: " (and 1 more cell)"}.get(len(pairs), f" (and {len(pairs) - 1} more cells)")
-        where = f"{found.cell.model}, {found.cell.setting}{more}: {text}"
-        console.print(Text.assemble("  ", (f"{verdict}, {cause}", TRUST_STYLE[verdict]), f": {where}; {remedy}"))
-    if len(alike) > _SHOWN:
-        console.print(f"  and {len(alike) - _SHOWN} more reasons; --json has them all")
+    reasons = doubts(summary)
+    for doubt in reasons[:_SHOWN]:
+        cell, count = doubt.cells[0].cell, len(doubt.cells)
+        more = {1: "", 2: " (and 1 more cell)"}.get(count, f" (and {count - 1} more cells)")
+        what = (f"{doubt.verdict}, {doubt.cause}", TRUST_STYLE[doubt.verdict])
+        where = f"{cell.model}, {cell.setting}{more}: {doubt.text}"
+        console.print(Text.assemble("  ", what, f": {where}; {doubt.remedy}"))
+    if len(reasons) > _SHOWN:
+        console.print(f"  and {len(reasons) - _SHOWN} more reasons; --json has them all")
 
 
 def show_stops(console: Console, stops: Mapping[str, str]) -> None:

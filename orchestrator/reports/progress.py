@@ -18,7 +18,9 @@ from orchestrator.errors import DevbenchError
 from orchestrator.op_profile import ProfilePass
 from orchestrator.platforms.base import Facts
 from orchestrator.reports.run_table import latency_text
+from orchestrator.reports.runs_table import size_text
 from orchestrator.reports.terminal import facts_text
+from orchestrator.trace import TracePass
 from orchestrator.trial import Cell, Finding, Outcome, Severity, Slot, Trial
 
 _WIDE = 110
@@ -53,6 +55,15 @@ def _profile_text(passed: ProfilePass) -> str:
     return f"{len(passed.profile.ops)} operators, {latency_text(passed.profile.time_us)} an inference"
 
 
+def _trace_text(passed: TracePass) -> str:
+    why = f" because it is {passed.why}" if passed.why else ""
+    if passed.outcome != Outcome.MEASURED or passed.trace is None:
+        return f"{passed.outcome}{why}: {passed.reason}"
+    trace = passed.trace
+    covered = f" over {trace.duration_s:.1f} s" if trace.duration_s is not None else ""
+    return f"{passed.kind}{why}: {trace.events} events{covered}, {size_text(trace.size_bytes)}"
+
+
 class SilentProgress:
     """Says nothing: for --quiet."""
 
@@ -69,6 +80,12 @@ class SilentProgress:
         pass
 
     def profiled(self, passed: ProfilePass) -> None:
+        pass
+
+    def traced(self, passed: TracePass) -> None:
+        pass
+
+    def noted(self, device: str, text: str) -> None:
         pass
 
     def trouble(self, device: str, error: DevbenchError) -> None:
@@ -118,6 +135,12 @@ class PlainProgress:
 
     def profiled(self, passed: ProfilePass) -> None:
         self._line(f"{passed.cell.device}: profile of {_cell_text(passed.cell)}: {_profile_text(passed)}")
+
+    def traced(self, passed: TracePass) -> None:
+        self._line(f"{passed.cell.device}: trace of {_cell_text(passed.cell)}: {_trace_text(passed)}")
+
+    def noted(self, device: str, text: str) -> None:
+        self._line(f"{device}: {text}")
 
     def trouble(self, device: str, error: DevbenchError) -> None:
         self._line(f"{device}: {error.fact}; try: {error.remedy}")
@@ -191,6 +214,15 @@ class LiveProgress:
         if passed.outcome != Outcome.MEASURED:
             text = f"{passed.cell.device}: profile of {_cell_text(passed.cell)}: {_profile_text(passed)}"
             self._console.print(Text(text, style="yellow"))
+
+    def traced(self, passed: TracePass) -> None:
+        self._rows[passed.cell.device] = ("traces", "", _cell_text(passed.cell), "")
+        if passed.outcome != Outcome.MEASURED or passed.why:
+            text = f"{passed.cell.device}: trace of {_cell_text(passed.cell)}: {_trace_text(passed)}"
+            self._console.print(Text(text, style="yellow"))
+
+    def noted(self, device: str, text: str) -> None:
+        self._console.print(Text(f"{device}: {text}"))
 
     def trouble(self, device: str, error: DevbenchError) -> None:
         self._console.print(Text(f"{device}: {error.fact}; try: {error.remedy}", style="red"))

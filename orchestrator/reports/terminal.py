@@ -14,7 +14,7 @@ from rich.text import Text
 
 from orchestrator.clock import duration_text
 from orchestrator.pinned import is_reference
-from orchestrator.reports.judgements import show_stops, show_sustained, show_trust, show_variance
+from orchestrator.reports.judgements import show_recommendations, show_stops, show_sustained, show_trust, show_variance
 from orchestrator.reports.run_table import WIDE, Row, run_table, startup_text
 
 if TYPE_CHECKING:
@@ -83,6 +83,8 @@ def show_run(
         for answer in summary.answers:
             if _place(answer.cell, answer.arm) == key:
                 _show_answer(console, answer, [item for item in summary.crossovers if _is_of(item, answer)])
+    fleet = record.fleet if record else {}
+    show_recommendations(console, summary, {one.cell.id for one in summary.cells if is_reference(fleet, one.cell)})
     show_sustained(console, summary.sustained, summary.rankings)
     _show_unmeasured(console, summary)
     show_trust(console, summary)

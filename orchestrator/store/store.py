@@ -12,13 +12,14 @@ from typing import Any
 import sqlalchemy as sa
 
 from orchestrator.analysis.noise import Noise
+from orchestrator.cell_pass import CellPass
 from orchestrator.content_hash import sha256
 from orchestrator.errors import ImportRefused, RunNotFound, StoreError, StoreNewer
 from orchestrator.op_profile import ProfilePass
 from orchestrator.store import schema
 from orchestrator.store.annals import Annals
 from orchestrator.store.figures import figure_rows
-from orchestrator.store.passes import PROFILE, pass_of, pass_row
+from orchestrator.store.passes import PROFILE, TRACE, kind_of, pass_row, profile_of, trace_of
 from orchestrator.store.references import find_baseline, find_run
 from orchestrator.store.rows import (
     RunRecord,
@@ -32,6 +33,7 @@ from orchestrator.store.rows import (
 )
 from orchestrator.store.trouble import DATABASE, translated
 from orchestrator.store.use_lock import UseLock
+from orchestrator.trace import TracePass
 from orchestrator.trial import Cell, Finding, Outcome, Trial
 from orchestrator.whole_files import TEMPORARY, copy_whole, write_whole
 
@@ -304,13 +306,13 @@ class Store:
                 newest[row["device"], row["family"], row["metric"]] = Noise(**content)
         return list(newest.values())
 
-    # Profiles
+    # Profiles and traces
 
-    def add_profile(self, passed: ProfilePass) -> None:
-        """Committed when this returns; an earlier pass of the cell in this run gives way."""
+    def add_pass(self, passed: CellPass) -> None:
+        """Committed when this returns; an earlier pass of its kind over the cell in this run gives way."""
         table = schema.passes.c
         earlier = sa.delete(schema.passes).where(
-            table.run_id == passed.run, table.cell_id == passed.cell.id, table.kind == PROFILE
+            table.run_id == passed.run, table.cell_id == passed.cell.id, table.kind == kind_of(passed)
         )
         with self.writing() as connection:
             connection.execute(earlier)
@@ -318,11 +320,17 @@ class Store:
 
     def profiles(self, run_id: str) -> list[ProfilePass]:
         """The profile passes of a run in the order they were made."""
-        table = schema.passes.c
-        query = sa.select(schema.passes).where(table.run_id == run_id, table.kind == PROFILE).order_by(table.id)
+        return [profile_of(row, cell) for row, cell in self._passes(run_id, schema.passes.c.kind == PROFILE)]
+
+    def traces(self, run_id: str) -> list[TracePass]:
+        """The trace passes of a run in the order they were made."""
+        return [trace_of(row, cell) for row, cell in self._passes(run_id, schema.passes.c.kind.startswith(TRACE))]
+
+    def _passes(self, run_id: str, wanted: sa.ColumnElement[bool]) -> list[tuple[Any, Cell]]:
+        query = sa.select(schema.passes).where(schema.passes.c.run_id == run_id, wanted).order_by(schema.passes.c.id)
         cells = {cell.id: cell for cell in self.cells(run_id)}
         with self.reading() as connection:
-            return [pass_of(row, cells[row["cell_id"]]) for row in connection.execute(query).mappings()]
+            return [(row, cells[row["cell_id"]]) for row in connection.execute(query).mappings()]
 
     def unprofiled_trials(self, run_id: str, cell_id: str) -> list[Trial]:
         """The measured trials of a cell in this run, or in the newest that has some: its id is its content."""

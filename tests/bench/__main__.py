@@ -17,6 +17,7 @@ from tests.bench import (
     phone_files,
     phone_runs,
     profiles,
+    report,
     runner,
     ssh,
     start,
@@ -46,6 +47,7 @@ FIGURES: dict[str, Callable[[], None]] = {
     "health": health.alarms_and_findings,
     "nights": nights.a_year_of_nights,
     "profiles": profiles.megabytes_a_second,
+    "report": report.size_and_time_to_interactive,
 }
 
 

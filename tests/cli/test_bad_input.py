@@ -170,10 +170,9 @@ def test_an_unknown_option_is_a_usage_error(workplace: Workplace) -> None:
     assert "No such option: --thread" in refused(workplace, "run", "--thread", "2")
 
 
-@pytest.mark.parametrize(("option", "word"), [("--profile", "operator profiles"), ("--trace", "system traces")])
-def test_what_is_not_supported_is_refused_by_name(workplace: Workplace, option: str, word: str) -> None:
+def test_what_is_not_supported_is_refused_by_name(workplace: Workplace) -> None:
     """An option whose work cannot be done here is refused, never parsed and ignored."""
-    assert word in refused(workplace, "run", option)
+    assert "operator profiles" in refused(workplace, "run", "--profile")
 
 
 # Stores
@@ -205,7 +204,7 @@ def test_a_store_from_a_newer_version(workplace: Workplace) -> None:
         connection.execute("UPDATE schema_version SET version = 99")
     connection.close()
     assert refused(workplace, "show", status=6) == (
-        "error: the store devbench-results was written by a newer devbench (schema 99, this one knows 4)\n"
+        "error: the store devbench-results was written by a newer devbench (schema 99, this one knows 5)\n"
         "  try:   upgrade devbench, or point --store to another folder\n"
     )
 
@@ -251,7 +250,7 @@ needs_root = pytest.mark.skipif(os.getuid() != 0, reason="mounting a small or re
 def test_a_full_disk_keeps_what_was_measured(workplace: Workplace) -> None:
     """When the store's disk is full the run ends with 6 and its reason; what was kept can be read and resumed."""
     store = workplace.folder / "devbench-results"
-    with mounted(store, "size=560k"):
+    with mounted(store, "size=700k"):
         done = workplace.devbench("run", "--plan", workplace.quick_plan(blocks="50:50"), "--quiet")
         assert done.status == 6, done.stderr
         assert "error: no space left for the store devbench-results\n" in done.stderr

@@ -22,6 +22,7 @@ _TOOL = (
 PROGRAMS = {
     "phone_init": ("phone_init.c", "world.c", "affinity.c", "phone_init.h"),
     "benchmark_model": ("bm_main.c", *_TOOL),
+    "tracer": ("tracer.c",),
     "app_world": ("app_world.c", "app.c", "logcat.c", "app_world.h", *_TOOL),
 }
 

@@ -14,7 +14,7 @@ from tests.unit.trial_factory import make_cell, make_trial
 
 
 def passed(profile: OpProfile | None, latency_us: float | None = 1100.0) -> ProfilePass:
-    return ProfilePass("r", make_cell(), "s", Outcome.MEASURED, None, "", 1.0, latency_us, profile)
+    return ProfilePass("r", make_cell(), "s", Outcome.MEASURED, None, "", 1.0, latency_us, profile=profile)
 
 
 def profile_of(**times_us: float) -> OpProfile:

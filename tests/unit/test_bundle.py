@@ -65,7 +65,7 @@ def lab(tmp_path: Path, model: Path) -> Store:
     )
     store.add_trials([odd, replace(make_trial(cell=cell, block=8, run=run_id), outcome=Outcome.FAILED, reason="x")])
     profile = OpProfile("proto", ops=(OpCost("conv:0", "CONV_2D", 1.5),), runs=5, total_us=1.5)
-    store.add_profile(ProfilePass(run_id, cell, "s", Outcome.MEASURED, None, "2026-11-17", 1.0, 2.0, profile))
+    store.add_pass(ProfilePass(run_id, cell, "s", Outcome.MEASURED, None, "2026-11-17", 1.0, 2.0, profile=profile))
     facts = {"raw": {"getprop": {"ro.serialno": "R58M123456"}}, "cores": 8}
     store.add_session(SessionRecord("s2", run_id, "pixel8", "2026-11-17T02:10:00Z", facts))
     store.set_stops(run_id, {cell.id: "precise enough"})

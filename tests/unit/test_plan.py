@@ -109,6 +109,20 @@ class TestReading:
             collect=Collect(profile=True, trace=True),
         )
 
+    def test_traces_of_odd_cells_only(self) -> None:
+        """With the tracers, the most that a trace may have, and what the cells are held against."""
+        content = """
+        [collect]
+        trace = "anomaly"
+        trace_with = ["perfetto", "perf"]
+        trace_max_size = "1.5GB"
+        baseline = "last"
+        """
+        assert plan(content).collect == Collect(
+            trace="anomaly", trace_with=("perfetto", "perf"), trace_bytes_max=1_500_000_000, baseline="last"
+        )
+        assert plan("[collect]\ntrace = false\n").collect == Collect()
+
     def test_auto_leaves_threads_and_loads_to_the_device(self) -> None:
         """None means: what suits each device."""
         sweep = plan('[sweep]\nthreads = "auto"\nloads = "auto"\n').sweep
@@ -254,6 +268,36 @@ MESSAGES = {
         "[conditions] load_tolerance_points: 0 is out of range",
         "use a number from 0.1 to 100",
     ),
+    "trace neither": (
+        '[collect]\ntrace = "some"\n',
+        "[collect] trace: 'some' is neither true, false nor anomaly",
+        'write trace = true or "anomaly"',
+    ),
+    "trace number": (
+        "[collect]\ntrace = 2\n",
+        "[collect] trace: 2 is neither true, false nor anomaly",
+        'write trace = true or "anomaly"',
+    ),
+    "trace size": (
+        '[collect]\ntrace_max_size = "5GB"\n',
+        '[collect] trace_max_size: "5GB" is no size for a trace',
+        "use 1MB to 4GB",
+    ),
+    "tracer": (
+        '[collect]\ntrace_with = ["Perf etto"]\n',
+        '[collect] trace_with: "Perf etto" is no name of a tracer',
+        "write it like perfetto or perf",
+    ),
+    "baseline of every": (
+        '[collect]\ntrace = true\nbaseline = "last"\n',
+        "[collect] baseline: tells which cells are odd",
+        'write trace = "anomaly" with it',
+    ),
+    "odd without latencies": (
+        '[collect]\nlatency = false\ntrace = "anomaly"\n',
+        "[collect] latency: is false, and only latencies show what is odd",
+        "write trace = true",
+    ),
     "profile no boolean": (
         '[collect]\nprofile = "yes"\n',
         "[collect] profile: 'yes' is not true or false",
@@ -366,6 +410,15 @@ class TestOverrides:
     def test_a_value_said_twice_counts_once(self) -> None:
         """The grid holds a cell once."""
         assert overridden(Overrides(threads="2,1,2")).sweep.threads == (2, 1)
+
+    def test_commands_that_make_one_kind_of_pass_make_no_other(self) -> None:
+        """Whatever else the plan collects, a baseline for odd cells included."""
+        whole = Plan(collect=Collect(profile=True, trace="anomaly", baseline="last", trace_with=("perf",)))
+        profile = apply_overrides(whole, Overrides(profile=True, only="profile"), FOLDER).collect
+        trace = apply_overrides(whole, Overrides(trace=True, only="trace"), FOLDER).collect
+        assert (profile.profile, profile.trace, profile.latency) == (True, False, False)
+        assert (trace.profile, trace.trace, trace.latency, trace.baseline) == (False, True, False, None)
+        assert trace.trace_with == ("perf",)
 
     def test_profile_and_trace_can_only_be_added(self) -> None:
         """A flag on the command line has no word for taking them away."""

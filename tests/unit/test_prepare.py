@@ -9,10 +9,11 @@ import pytest
 
 from orchestrator.content_hash import sha256
 from orchestrator.delegates import Delegate
-from orchestrator.errors import StoreError, UsageError, error_text
+from orchestrator.errors import RunNotFound, StoreError, UsageError, error_text
 from orchestrator.fleet import Device
+from orchestrator.overrides import Overrides, apply_overrides
 from orchestrator.plan import Collect, Measure, Plan, Sweep
-from orchestrator.prepare import keep_files, prepare, prepare_resume, runner_files
+from orchestrator.prepare import keep_files, prepare, prepare_resume, runner_files, with_baseline
 from orchestrator.store import open_store
 
 TINY = Path(__file__).parents[1] / "data" / "models" / "tiny_add.tflite"
@@ -126,3 +127,91 @@ def test_profiles_that_no_runner_gives_are_refused() -> None:
     """By the runner's own words."""
     with pytest.raises(UsageError, match="litert_runner gives no operator profiles: LiteRT's Python interface"):
         prepare(replace(a_plan(), collect=Collect(profile=True)), [HERE])
+
+
+JAILBROKEN = Device("one", "ssh", platform="ios", address={"host": "127.0.0.1"})
+TRACE_REFUSALS = {
+    "an unknown choice": (
+        Overrides(trace="everything"),
+        HERE,
+        '--trace: "everything" is unknown',
+        'did you mean "every"? The choices are: every, anomaly',
+    ),
+    "an unknown tracer": (
+        Overrides(trace=True, trace_with="perf,ftrce"),
+        HERE,
+        '--trace-with: "ftrce" is no tracer of linux',
+        'did you mean "ftrace"? The choices are: perf, ftrace',
+    ),
+    "another platform's": (
+        Overrides(trace=True, trace_with="xctrace"),
+        HERE,
+        '--trace-with: "xctrace" is no tracer of linux',
+        'did you mean "ftrace"? The choices are: perf, ftrace',
+    ),
+    "no tracer's name": (
+        Overrides(trace=True, trace_with="a b"),
+        HERE,
+        '--trace-with: "a b" is no name of a tracer',
+        "write it like perfetto or perf",
+    ),
+    "no size": (
+        Overrides(trace=True, trace_max_size="64"),
+        HERE,
+        '--trace-max-size: "64" is no size',
+        "write it like 64MB",
+    ),
+    "too small": (
+        Overrides(trace=True, trace_max_size="1KB"),
+        HERE,
+        '--trace-max-size: "1KB" is no size for a trace',
+        "use 1MB to 4GB",
+    ),
+    "a baseline for nothing": (
+        Overrides(baseline="last"),
+        HERE,
+        "--baseline tells which cells are odd",
+        "say --trace=anomaly with it",
+    ),
+    "a tracer for nothing": (
+        Overrides(trace_with="perf"),
+        HERE,
+        "--trace-with and --trace-max-size are about traces, and none are asked for",
+        "add --trace",
+    ),
+    "a baseline for every cell": (
+        Overrides(trace=True, baseline="last"),
+        HERE,
+        "--baseline tells which cells are odd",
+        "say --trace=anomaly with it",
+    ),
+    "a jailbroken iPhone": (
+        Overrides(trace=True, loads="idle", runner="benchmark_model"),
+        JAILBROKEN,
+        "--trace: ios-jailbroken gives no system traces: "
+        "Instruments records only phones behind a Mac; add gateway and udid",
+        "leave trace out",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TRACE_REFUSALS)
+def test_traces_that_cannot_be_had_are_refused_before_anything_is_measured(name: str) -> None:
+    """By name, and with what to do."""
+    said, device, fact, remedy = TRACE_REFUSALS[name]
+    with pytest.raises(UsageError) as caught:
+        prepare(apply_overrides(a_plan(), said, Path()), [device])
+    assert (caught.value.fact, caught.value.remedy) == (fact, remedy)
+
+
+def test_a_baseline_is_found_before_anything_is_measured(tmp_path: Path) -> None:
+    """And written down by its id: when the run has ended, `last` is the run itself."""
+    store = open_store(tmp_path / "store")
+    wanted = prepare(replace(a_plan(), collect=Collect(trace="anomaly", baseline="last")), [HERE])
+    with pytest.raises(RunNotFound):
+        with_baseline(store, wanted)
+    earlier = replace(wanted.record, id="earlier", created_at="2026-01-01T00:00:00Z", status="finished")
+    store.add_run(earlier, [])
+    found = with_baseline(store, wanted)
+    assert found.plan.collect.baseline == found.record.plan["collect"]["baseline"] == earlier.id
+    assert with_baseline(store, prepare(a_plan(), [HERE])).plan.collect.baseline is None

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.errors import SettingsError, error_text
-from orchestrator.settings import Table, duration_s, fraction, nearest, read_toml, suggestion
+from orchestrator.settings import Table, duration_s, fraction, nearest, read_toml, size_bytes, suggestion
 
 
 def table(content: str, folder: Path) -> Table:
@@ -263,3 +263,18 @@ class TestFractions:
         """`2` is refused rather than read as 200 %."""
         with pytest.raises(ValueError, match="is no share between 0 and 100 %: write it like 2%"):
             fraction(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("64MB", 64_000_000), ("1.5 GB", 1_500_000_000), ("512KiB", 524_288), (" 2MiB ", 2_097_152)]
+)
+def test_sizes_are_read_with_their_units(text: str, size: int) -> None:
+    """Thousands, or powers of two where that is said."""
+    assert size_bytes(text) == size
+
+
+@pytest.mark.parametrize("text", ["64", "MB", "64mb", "-1MB", "1TB", "", "1 MB 2"])
+def test_a_size_without_a_unit_is_none(text: str) -> None:
+    """It says how to write one."""
+    with pytest.raises(ValueError, match="is no size: write it like 64MB"):
+        size_bytes(text)

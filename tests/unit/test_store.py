@@ -16,7 +16,9 @@ from orchestrator.content_hash import sha256
 from orchestrator.errors import ImportRefused, RunNotFound, StoreError
 from orchestrator.op_profile import OpCost, OpProfile, ProfilePass
 from orchestrator.store import RunRecord, SessionRecord, Store, open_store
+from orchestrator.store.files import keep_file, workroom
 from orchestrator.store.schema import VERSION
+from orchestrator.trace import TracePass, TraceSummary
 from orchestrator.trial import Cell, Finding, Outcome, Pass, Severity, Slot, Summary, Trial
 from orchestrator.whole_files import TEMPORARY
 from tests.unit.trial_factory import make_cell, make_trial
@@ -300,8 +302,8 @@ def a_profile(cell: Cell, *, latency_us: float = 1070.0) -> ProfilePass:
     profile = OpProfile("proto", ops=ops, inner=ops[:1], init=ops[1:], runs=50, total_us=12.5, notes=("a note",))
     finding = Finding("steal", Severity.WARN, "taken away", "look elsewhere")
     return ProfilePass(
-        "2026-11-18T02:00:00Z-ab12", cell, "s", Outcome.MEASURED, None, NOW, 1.5, latency_us, profile,
-        {"argv": ["x"]}, (finding,), "artifacts/x.log", {"profile": "artifacts/x.pb"},
+        "2026-11-18T02:00:00Z-ab12", cell, "s", Outcome.MEASURED, None, NOW, 1.5, latency_us,
+        {"argv": ["x"]}, (finding,), "artifacts/x.log", {"profile": "artifacts/x.pb"}, profile,
     )  # fmt: skip
 
 
@@ -309,11 +311,37 @@ def test_a_profile_comes_back_as_it_went_in_and_is_no_trial(store: Store) -> Non
     """It stands beside the trials, where no reader of trials can meet it."""
     cell = make_cell()
     store.add_run(a_run(), [cell])
-    store.add_profile(a_profile(cell, latency_us=1.0))
-    store.add_profile(a_profile(cell))
+    store.add_pass(a_profile(cell, latency_us=1.0))
+    store.add_pass(a_profile(cell))
     assert store.profiles(a_run().id) == [a_profile(cell)]
     assert store.trials(a_run().id) == []
     assert store.finished_slots(a_run().id) == set()
+
+
+def test_a_trace_comes_back_as_it_went_in_and_each_tracer_has_its_own(store: Store) -> None:
+    """One that could not be made is stored with its reason too."""
+    cell = make_cell()
+    store.add_run(a_run(), [cell])
+    summary = TraceSummary(12, 3, 0.5, {"sched_switch": 3}, 0, None, ("a note",))
+    made = TracePass(
+        a_run().id, cell, "s", Outcome.MEASURED, None, NOW, kind="perfetto", trace=summary, why="noisy: it is"
+    )
+    skipped = TracePass(a_run().id, cell, "s", Outcome.SKIPPED, "no tracer", NOW)
+    for passed in (made, replace(made, kind="simpleperf"), skipped, made):
+        store.add_pass(passed)
+    assert store.traces(a_run().id) == [replace(made, kind="simpleperf"), skipped, made]
+    assert store.profiles(a_run().id) == []
+
+
+def test_a_large_file_is_moved_in_whole(store: Store) -> None:
+    """Its suffixes stay, so that viewers know it; what else was brought goes with the room."""
+    with workroom(store.folder) as room:
+        (room / "trace.perf.data").write_bytes(b"content")
+        (room / "other").write_bytes(b"left")
+        place = keep_file(store.folder, "pixel/8 trace", "run", room / "trace.perf.data")
+    assert place.startswith("artifacts/run/pixel_8_trace-") and place.endswith(".perf.data")
+    assert (store.folder / place).read_bytes() == b"content"
+    assert [path.name for path in (store.folder / "artifacts").iterdir()] == ["run"]
 
 
 def test_latency_without_a_profiler_is_found_in_this_run_or_the_newest(store: Store) -> None:
@@ -337,7 +365,7 @@ def test_a_store_of_before_profiles_is_brought_up_to_date(tmp_path: Path) -> Non
         connection.execute(sa.text("UPDATE schema_version SET version = 2"))
     store.close()
     again = open_store(tmp_path / "old")
-    again.add_profile(a_profile(cell))
+    again.add_pass(a_profile(cell))
     assert len(again.profiles(a_run().id)) == len(again.trials(a_run().id)) == 1
 
 

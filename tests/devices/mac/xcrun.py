@@ -18,7 +18,7 @@ from typing import Any
 
 WORLD = Path(__file__).resolve().parent
 OPTIONS = {"--device", "--timeout", "--json-output", "--bundle-id", "--domain-type", "--domain-identifier"}
-OPTIONS |= {"--source", "--destination", "--pid"}
+OPTIONS |= {"--source", "--destination", "--pid", "--environment-variables"}
 FLAGS = {"--terminate-existing", "--console"}
 COMMANDS = ("list devices", "device info details", "device info apps", "device install app", "device uninstall app")
 COMMANDS += ("device copy to", "device copy from", "device process launch", "device process terminate")
@@ -30,6 +30,8 @@ def main() -> int:
     words = sys.argv[1:]
     with (WORLD / "calls").open("a") as calls:
         calls.write(json.dumps(words) + "\n")
+    if words[:1] == ["xctrace"]:
+        return xctrace(words[1:], current_fault(None) or {})
     if words[:1] != ["devicectl"]:
         return complain(f'xcrun: error: unable to find utility "{words[0]}", not a developer tool or in PATH', 72)
     command, options, rest = parsed(words[1:])
@@ -83,6 +85,7 @@ def perform(command: str, options: dict[str, str], rest: list[str], phone: Any, 
         return copy(command, options, home, fault)
     if command == "device process terminate":
         return terminate(options)
+    (WORLD / "environment").write_text(options.get("--environment-variables", "{}"))
     return launch(rest, home, phone, fault)
 
 
@@ -200,6 +203,40 @@ def run(request: dict[str, Any], model: Path, name: str | None) -> dict[str, Any
     counted = {"samples_us": samples, "warmup_us": [1500.0] * request["warmup_runs"], "count": len(samples)}
     asked = {"threads": threads, "delegate": request["delegate"], "model_sha256": digest, "stopped_by": "count"}
     return {**counted, **asked, "memory": memory, "init_us": 4200.5}
+
+
+# Instruments
+
+
+def xctrace(words: list[str], fault: dict[str, Any]) -> int:
+    """`version` and `record`, as far as public logs show them: it says when it records, and SIGINT ends it in order."""
+    name = fault.get("name")
+    if name == "no-xctrace":
+        return complain('xcrun: error: unable to find utility "xctrace", not a developer tool or in PATH', 72)
+    if words == ["version"]:
+        print("xctrace version 16.0 (16A242d)")
+        return 0
+    flags = {"--all-processes", "--no-prompt"}
+    pairs = [word for word in words[1:] if word not in flags]
+    options = dict(zip(pairs[::2], pairs[1::2], strict=False))
+    known = {"--template", "--instrument", "--device", "--time-limit", "--output"}
+    if words[:1] != ["record"] or set(options) - known or find(options["--device"]) is None:
+        return complain("xctrace: error: invalid arguments; see `xctrace help record`", 64)
+    if name == "xctrace-refuses":
+        return complain("Export failed: Device is busy (Preparing the phone for development)", 21)
+    ended: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: ended.append(number))
+    print("Starting recording with the Time Profiler template. Targeting all processes.", flush=True)
+    print("Ctrl-C to stop the recording", flush=True)
+    while not ended:
+        time.sleep(0.02)
+    bundle = Path(options["--output"])
+    if name != "no-bundle":
+        bundle.mkdir(parents=True)
+        (bundle / "form.template").write_text(json.dumps(options))
+        (bundle / "signposts").write_text((WORLD / "environment").read_text())
+    print(f"Recording completed. Saving output file...\nOutput file saved as: {bundle.name}", flush=True)
+    return 0
 
 
 # The world

@@ -151,6 +151,8 @@ static void make_data(uint64_t bytes)
   make_dir("data/local/tmp", 0771);
   make_dir("data/media", 0770);
   make_dir("data/media/0", 0770);
+  make_dir("data/misc", 0751);
+  make_dir("data/misc/perfetto-traces", 0773);
   make_dir("data/data", 0111);
   make_dir("data/system", 0111);
   make_dir("data/local", 0551); /* nothing can be made there */

@@ -136,6 +136,8 @@ class Profile:
             "sys.boot_completed": "1",
             "dev.bootcomplete": "1",
             "debug.tflite.trace": "",
+            "security.perf_harden": "1",
+            "init.svc.traced": "running",
             **dict(self.extra_props),
         }
 
@@ -216,7 +218,7 @@ OLD = Profile(
     memory_kb=1_900_000,
     data_bytes=1 << 30,
     heat=Heat(skin_k_per_w=8.0, throttle_from_c=58.0),
-    missing_tools=("nproc", "sha256sum", "taskset", "timeout"),
+    missing_tools=("nproc", "sha256sum", "taskset", "timeout", "perfetto", "simpleperf"),
     missing_services=("thermalservice", "deviceidle"),
     maxdata=256 * 1024,
 )

@@ -72,6 +72,10 @@ def write_system(system_dir: Path, profile: Profile) -> None:
     shutil.copy(build("app_world"), bin_dir / "app_world")
     for name in ("log", "logcat", "zygote"):
         (bin_dir / name).symlink_to("app_world")
+    shutil.copy(build("tracer"), bin_dir / "tracer")
+    for name in ("perfetto", "atrace", "simpleperf"):
+        if name not in profile.missing_tools:
+            (bin_dir / name).symlink_to("tracer")
     lines = [f"{name}={value}" for name, value in profile.props("").items()]
     (system_dir / "build.prop").write_text("\n".join(lines) + "\n")
 
@@ -251,6 +255,7 @@ def _state(profile: Profile, serial: str) -> dict[str, str]:
         "state/load": "0\n",
         "state/load_cores": "0\n",
         "state/benchmark": "",
+        "state/tracer": "",
         "state/packages": "android\ncom.android.settings\ncom.android.systemui\ncom.android.shell\n",
         "state/log": "",
         "state/settings/global/stay_on_while_plugged_in": "0\n",

@@ -1,0 +1,1 @@
+"""The report page in a real browser."""
