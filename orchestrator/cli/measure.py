@@ -123,10 +123,9 @@ def run(
         other = any((said != Overrides(), plan, fleet, device, tag, run_tag, dry_run))
         _go_on(resume, store, other, as_json=as_json, quiet=quiet, require_trust=require_trust, report=report)
     prepared = _tagged(planned(plan, said), chosen_devices(fleet, device, tag), run_tag or [])
-    if dry_run:
-        preview_run(prepared, store, as_json=as_json)
-    else:
+    if not dry_run:
         _begin(prepared, store, as_json=as_json, quiet=quiet, require_trust=require_trust, report=report)
+    preview_run(prepared, store, as_json=as_json)
 
 
 def _begin(

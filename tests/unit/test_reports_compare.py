@@ -52,5 +52,5 @@ def test_a_history_fits(width: int) -> None:
     text = out.getvalue()
     assert "1 of 1 cells changed" in text
     assert "since run10: slower" in text
-    assert "runner_sha256 changed there" in " ".join(text.split())
+    assert "changed there: runner_sha256 old → new" in " ".join(text.split())
     assert max(map(len, text.splitlines())) <= width
