@@ -194,12 +194,15 @@ def _untrusted_share(store: Store, run: str) -> float:
     return sum(trust_of(trials).verdict in doubtful for trials in of_cell.values()) / max(1, len(of_cell))
 
 
-def keep(store: Store, result: GateResult) -> tuple[GateResult, Standing]:
-    """Keep what the gate said, for `last-good`, for history, and against pruning; gives it with what it makes of the
-    run."""
+def concluded(store: Store, result: GateResult) -> tuple[GateResult, Standing]:
+    """The result with what it makes of the run; nothing is kept yet."""
     standing = standing_of(store, result)
     if result.baseline is None and standing is not Standing.GOOD:
         note = "it was not whole or not trusted enough to be called good: `devbench runs tag RUN good` says so"
         result = replace(result, notes=(*result.notes, note))
-    Annals(store).judge(result.run, result.baseline or "", standing, result.as_json())
     return result, standing
+
+
+def keep(store: Store, result: GateResult, standing: Standing) -> None:
+    """Keep what the gate said, for `last-good`, for history, and against pruning."""
+    Annals(store).judge(result.run, result.baseline or "", standing, result.as_json())

@@ -16,7 +16,7 @@ from orchestrator.confirming import confirm
 from orchestrator.doctor import examine, host_findings
 from orchestrator.errors import Interrupted, error_text
 from orchestrator.fleet import Device
-from orchestrator.gating import judge, keep
+from orchestrator.gating import concluded, judge, keep
 from orchestrator.housekeeping import plan_pruning, remove
 from orchestrator.observing import Observer
 from orchestrator.pinned import Reference
@@ -61,7 +61,6 @@ class NightResult:
     seconds: float
     is_resumed: bool
     has_measured: bool
-    pruned: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -69,13 +68,18 @@ class NightResult:
             "standing": str(self.standing),
             "seconds": round(self.seconds, 1),
             "resumed": self.is_resumed,
-            "pruned": list(self.pruned),
             "gate": self.gate.as_json(),
         }
 
 
-def hold_night(order: Order, store: Store, observer: Observer, stop: threading.Event, tell: Tell) -> NightResult:
-    """The whole night. Interrupted where `stop` was set: the same order goes on with it."""
+Report = Callable[[NightResult], None]
+
+
+def hold_night(
+    order: Order, store: Store, observer: Observer, stop: threading.Event, tell: Tell, report: Report
+) -> NightResult:
+    """The whole night. Interrupted where `stop` was set: the same order goes on with it. What came of it is reported
+    before the judgement is kept, so that a night that is killed meanwhile is judged and reported again."""
     began_s = SYSTEM.monotonic_s()
     deadline = Deadline.after(order.budget_s) if order.budget_s else None
     _look(order.devices, store, tell)
@@ -88,10 +92,13 @@ def hold_night(order: Order, store: Store, observer: Observer, stop: threading.E
     result = judge(store, record, order.baseline, threshold=order.threshold, fail_on=order.fail_on, troubles=troubles)
     if order.confirms:
         result = _confirmed(order, store, result, observer, stop, tell, deadline)
-    result, standing = keep(store, result)
-    pruned = _prune(store, order.retention, tell)
+    result, standing = concluded(store, result)
     has_measured = any(row.blocks[1] for row in result.rows)
-    return NightResult(record, result, standing, SYSTEM.monotonic_s() - began_s, is_resumed, has_measured, pruned)
+    night = NightResult(record, result, standing, SYSTEM.monotonic_s() - began_s, is_resumed, has_measured)
+    report(night)
+    keep(store, result, standing)
+    _prune(store, order.retention, tell)
+    return night
 
 
 def _go_on_unless(stop: threading.Event) -> None:
@@ -247,11 +254,8 @@ def _unconfirmed(result: GateResult, reason: str) -> GateResult:
     return replace(result, unconfirmed={row.cell.id: reason for row in result.of(Verdict.SUSPECTED)})
 
 
-def _prune(store: Store, policy: Policy | None, tell: Tell) -> tuple[str, ...]:
-    if policy is None:
-        return ()
-    going = plan_pruning(store, policy, SYSTEM).decision.going
+def _prune(store: Store, policy: Policy | None, tell: Tell) -> None:
+    going = plan_pruning(store, policy, SYSTEM).decision.going if policy else ()
     if going:
         remove(store, going)
         tell(f"{len(going)} old runs were removed")
-    return tuple(going)

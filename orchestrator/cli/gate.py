@@ -62,7 +62,7 @@ def gate(
     quiet: QuietOption = False,
 ) -> None:
     """Is this night slower than BASELINE? Suspects are run again, interleaved; exit 1 if a regression is confirmed."""
-    from orchestrator.gating import judge, keep
+    from orchestrator.gating import concluded, judge, keep
 
     margin, budget_s = share(threshold, "--threshold"), seconds(budget, "--budget")
     check_fail_on(fail_on)
@@ -73,7 +73,8 @@ def gate(
         result = judge(opened, record, baseline, threshold=margin, fail_on=fail_on)
         if confirm is not False:
             result = confirmed(opened, result, fleet, budget_s=budget_s, quiet=quiet)
-        result, _ = keep(opened, result)
+        result, standing = concluded(opened, result)
+        keep(opened, result, standing)
         write_reports(result, record, junit=junit, markdown=markdown)
     show(result, as_json=as_json)
     if github:

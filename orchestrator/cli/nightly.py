@@ -43,7 +43,7 @@ from orchestrator.cli.options import (
 from orchestrator.errors import DevbenchError, DeviceError, error_text
 
 if TYPE_CHECKING:
-    from orchestrator.night import NightResult, Order
+    from orchestrator.night import NightResult, Order, Report
 
 _STANDARD_OUTPUT = Path("-")
 
@@ -87,10 +87,13 @@ def nightly(
             budget_s=budget_s,
             retention=policy,
         )
-        try:
-            night = _held(order, store, quiet=quiet)
+
+        def report(night: NightResult) -> None:
             write_reports(night.gate, night.record, junit=junit, markdown=markdown)
             _tell(night, summary, as_json=as_json, github=github)
+
+        try:
+            night = _held(order, store, report, quiet=quiet)
         except DevbenchError as error:
             if log:
                 say(error_text(error))  # before the log is closed; said once more at the end
@@ -100,7 +103,7 @@ def nightly(
     raise typer.Exit(status)
 
 
-def _held(order: Order, place: str, *, quiet: bool) -> NightResult:
+def _held(order: Order, place: str, report: Report, *, quiet: bool) -> NightResult:
     """The night, one at a time in a store."""
     from orchestrator.night import hold_night
     from orchestrator.night_lock import night_lock
@@ -112,7 +115,7 @@ def _held(order: Order, place: str, *, quiet: bool) -> NightResult:
         stopping(stop),
         observing(quiet) as observer,
     ):
-        return hold_night(order, store, observer, stop, say)
+        return hold_night(order, store, observer, stop, say, report)
 
 
 def _tell(night: NightResult, summary: Path, *, as_json: bool, github: bool) -> None:

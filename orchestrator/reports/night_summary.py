@@ -15,6 +15,4 @@ def night_summary(night: NightResult) -> str:
     words = f"{measured} cells on {len(devices)} of {len(asked)} devices in {duration_text(night.seconds)}"
     if night.is_resumed:
         words += ", resumed"
-    if night.pruned:
-        words += f"; {len(night.pruned)} old runs removed"
     return gate_markdown(night.gate, extra=(words,))

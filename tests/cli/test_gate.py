@@ -121,6 +121,12 @@ def test_a_slow_build_is_found_confirmed_and_fails_the_night(lab: Lab) -> None:
         "benchmark_model:pinned": "reference",
     }
 
+    shown = lab.command("show", "--json").json
+    assert shown["references"] == [cells(same)["benchmark_model:pinned"]["id"]]
+    assert (
+        "pinned reference, in every block: mobilenet_v2_035_f32 (benchmark_model:pinned" in lab.command("show").stdout
+    )
+
     lab.phone.set_benchmark(time_scale=0.01, noise=0.02, slowdown=1.15)
     assert lab.run(1.0).status == 0
     warm = lab.gate()

@@ -15,7 +15,8 @@ from orchestrator.analysis.gate_words import Ending, GateResult, Verdict
 from orchestrator.confirming import decided
 from orchestrator.duel import DuelResult
 from orchestrator.errors import RunNotFound, UsageError
-from orchestrator.gating import judge, keep
+from orchestrator.gating import concluded, judge
+from orchestrator.gating import keep as kept
 from orchestrator.store import Annals, RunRecord, Standing, Store, open_store
 from orchestrator.trial import Outcome
 from tests.unit.comparison_models import Truth, calm, interleaved
@@ -39,6 +40,12 @@ def confirmed(result: GateResult, rng: np.random.Generator, slower: dict[str, fl
             found = pair_rows([*pair.base, *pair.new], threshold=0.03, alpha=0.0158, arms=PAIR_ARMS)
             rows[place] = decided(row, DuelResult("duel", tuple(found), {}, ()))
     return replace(result, rows=tuple(rows))
+
+
+def keep(store: Store, result: GateResult) -> tuple[GateResult, Standing]:
+    result, standing = concluded(store, result)
+    kept(store, result, standing)
+    return result, standing
 
 
 def gate(store: Store, record: RunRecord, reference: str = "last-good", fail_on: str = "confirmed") -> GateResult:
