@@ -28,7 +28,7 @@ from orchestrator.duel import (
     resume_duel,
     seats_of,
 )
-from orchestrator.errors import DeviceUnfit, RunNotFound
+from orchestrator.errors import DeviceUnfit, HostError, RunNotFound
 from orchestrator.fleet import Device
 from orchestrator.model import Model
 from orchestrator.observing import DeviceResult
@@ -39,6 +39,8 @@ from orchestrator.store import RunRecord, Store
 from orchestrator.trial import Outcome
 
 COMMAND = "bisect"
+_CANDIDATE_TO_BLAME = DeviceUnfit, HostError
+"""Errors that are about a build, where both ends ran on this device before."""
 
 Conduct = Callable[[Prepared, bool], tuple[RunRecord, list[DeviceResult]]]
 """Does a duel; the second word says whether it goes on with one."""
@@ -182,6 +184,10 @@ class DuelReferee:
         if known is not None:
             return Step.from_json(known)
         record, result = self._measured(which, prepare)
+        if isinstance(result.error, _CANDIDATE_TO_BLAME) and blank.purpose == STEP:
+            step = replace(blank, standing=Standing.SKIPPED, run=record.id, note=result.error.fact)
+            self._log.append("verdict", step.as_json())
+            return step
         if result.error:
             raise result.error
         trials = self._store.trials(record.id)

@@ -107,15 +107,15 @@ def measured_cell(store: Store, run: str, text: str, device: str | None) -> tupl
 def _baseline(store: Store, record: RunRecord, cell: Cell, reference: str | None) -> RunRecord:
     if reference is not None:
         named = store.find_baseline(reference, record)
-        if not same_setting(_measured_cells(store, named), cell):
+        if not _has_measured(store, named, cell):
             raise UsageError(f"run {named.id} never measured {cell}", remedy="name another run with --baseline")
         return named
     judged = Annals(store).judgements().get(record.id)
-    candidates = [judged.baseline_id] if judged else []
-    candidates += [other.id for other in store.runs() if other.is_ordinary and other.created_at < record.created_at]
     known = {other.id: other for other in store.runs()}
+    candidates = [judged.baseline_id] if judged else []
+    candidates += [run for run, other in known.items() if other.is_ordinary and other.created_at < record.created_at]
     for run_id in candidates:
-        if run_id in known and same_setting(_measured_cells(store, known[run_id]), cell):
+        if run_id in known and _has_measured(store, known[run_id], cell):
             return known[run_id]
     raise RunNotFound(
         f"no run before {record.id} in {store.folder} measured {cell}",
@@ -123,9 +123,12 @@ def _baseline(store: Store, record: RunRecord, cell: Cell, reference: str | None
     )
 
 
-def _measured_cells(store: Store, record: RunRecord) -> list[Cell]:
-    trials = store.trials(record.id)
-    return list(dict.fromkeys(trial.cell for trial in trials if trial.outcome is Outcome.MEASURED))
+def _has_measured(store: Store, record: RunRecord, cell: Cell) -> bool:
+    """Whether the run measured this setting, with whatever bytes; trials are read only where it had the cell."""
+    alike = {found.id for found in same_setting(store.cells(record.id), cell)}
+    if not alike:
+        return False
+    return any(trial.cell.id in alike and trial.outcome is Outcome.MEASURED for trial in store.trials(record.id))
 
 
 def _effect_then(store: Store, base: tuple[RunRecord, Cell], new: tuple[RunRecord, Cell]) -> float | None:
