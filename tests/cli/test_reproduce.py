@@ -76,7 +76,7 @@ def lab(
 def test_a_slower_build_is_reproduced_and_one_as_slow_is_not(lab: Lab) -> None:
     """Exit 0 and 1; before it starts it says what differs about the phone now."""
     lab.phone.set_state("wakefulness", "Asleep")
-    found = lab.reproduce(lab.runs["second"], "threads=2", "--device", "pixel")
+    found = lab.reproduce(lab.runs["second"], "threads=2", "--device", "pixel", "--blocks", "6:6")
     assert found.status == 0, found.stderr
     assert found.stdout.startswith("reproduced +")
     assert "what differs: runner" in found.stderr
@@ -100,7 +100,7 @@ def test_a_budget_that_is_too_small_leaves_it_unknown(lab: Lab) -> None:
 
 def test_a_killed_one_goes_on(lab: Lab) -> None:
     """No trial is lost or doubled, and `compare` says the same of it."""
-    process = lab.workplace.start("reproduce", lab.runs["second"], "1", "thread")
+    process = lab.workplace.start("reproduce", lab.runs["second"], "1", "thread", "--blocks", "6:6")
     assert process.stderr is not None
     assert any("block 3" in line for line in iter(process.stderr.readline, ""))
     process.kill()
