@@ -26,6 +26,9 @@ from orchestrator.store.annals import Annals
 from orchestrator.then_and_now import Difference, Moment, differences, moment_of, moment_of_trials
 from orchestrator.trial import Cell, Outcome
 
+_DEVICE_RUNTIMES = ("litert_runner", "ios_app")
+"""Runners whose runtime is installed on the device and is none of their files: no store can bring it back."""
+
 
 class Answer(StrEnum):
     """What became of the attempt."""
@@ -64,16 +67,17 @@ class Case:
         return tuple(found)
 
     @property
+    def has_device_runtime(self) -> bool:
+        return self.suspect.cell.runner.partition(":")[0] in _DEVICE_RUNTIMES
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """What the kept bytes cannot bring back."""
         versions = [str(side.runner_facts.get("runtime_version")) for side in (self.base, self.suspect)]
-        is_kept = "runtime" in self.suspect.runner_files or len(set(versions)) == 1 or "runner" in self.differs
         found = [] if self.differs else ["both sides are the very same bytes"]
-        if not is_kept:
-            found.append(
-                f"the runtime was {versions[0]} then and {versions[1]} in the suspect run; it is the device's own, "
-                "so that both sides now run on whichever is installed"
-            )
+        if self.has_device_runtime and len(set(versions)) > 1:
+            changed = f"{versions[0]} in the baseline and {versions[1]} in the suspect run"
+            found.append(f"the runtime was {changed}; it is the device's own, and both sides run on what is there now")
         return tuple(found)
 
 
@@ -200,7 +204,7 @@ def _now(conductor: Conductor, case: Case) -> Moment:
 
 def _runtime(facts: Mapping[str, Any], case: Case) -> Mapping[str, Any] | None:
     """Only a runtime that is the device's own can have changed there."""
-    return None if "runtime" in case.suspect.runner_files else facts
+    return facts if case.has_device_runtime else None
 
 
 # What came of it
