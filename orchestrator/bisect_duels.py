@@ -27,6 +27,7 @@ from orchestrator.duel import (
     result_of,
     resume_duel,
     seats_of,
+    with_budget,
 )
 from orchestrator.errors import DeviceUnfit, HostError, RunNotFound
 from orchestrator.fleet import Device
@@ -213,11 +214,9 @@ class DuelReferee:
     def _resumed(self, run_id: str) -> Prepared | None:
         """A duel that was begun, with what is left of the budget now; None where its first trial never was."""
         try:
-            prepared = resume_duel(self._store, run_id, COMMAND)
+            return with_budget(resume_duel(self._store, run_id, COMMAND), self._left_s())
         except RunNotFound:
             return None
-        measure = replace(prepared.plan.measure, budget_s=self._left_s())
-        return replace(prepared, plan=replace(prepared.plan, measure=measure))
 
     def _measure(self, attempt: int) -> Measure:
         low, high = self._setting.blocks
