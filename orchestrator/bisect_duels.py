@@ -27,8 +27,9 @@ from orchestrator.duel import (
     result_of,
     resume_duel,
     seats_of,
+    with_budget,
 )
-from orchestrator.errors import DeviceUnfit, RunNotFound
+from orchestrator.errors import DeviceUnfit, HostError, RunNotFound
 from orchestrator.fleet import Device
 from orchestrator.model import Model
 from orchestrator.observing import DeviceResult
@@ -39,6 +40,8 @@ from orchestrator.store import RunRecord, Store
 from orchestrator.trial import Outcome
 
 COMMAND = "bisect"
+_CANDIDATE_TO_BLAME = DeviceUnfit, HostError
+"""Errors that are about a build, where both ends ran on this device before."""
 
 Conduct = Callable[[Prepared, bool], tuple[RunRecord, list[DeviceResult]]]
 """Does a duel; the second word says whether it goes on with one."""
@@ -182,6 +185,10 @@ class DuelReferee:
         if known is not None:
             return Step.from_json(known)
         record, result = self._measured(which, prepare)
+        if isinstance(result.error, _CANDIDATE_TO_BLAME) and blank.purpose == STEP:
+            step = replace(blank, standing=Standing.SKIPPED, run=record.id, note=result.error.fact)
+            self._log.append("verdict", step.as_json())
+            return step
         if result.error:
             raise result.error
         trials = self._store.trials(record.id)
@@ -207,11 +214,9 @@ class DuelReferee:
     def _resumed(self, run_id: str) -> Prepared | None:
         """A duel that was begun, with what is left of the budget now; None where its first trial never was."""
         try:
-            prepared = resume_duel(self._store, run_id, COMMAND)
+            return with_budget(resume_duel(self._store, run_id, COMMAND), self._left_s())
         except RunNotFound:
             return None
-        measure = replace(prepared.plan.measure, budget_s=self._left_s())
-        return replace(prepared, plan=replace(prepared.plan, measure=measure))
 
     def _measure(self, attempt: int) -> Measure:
         low, high = self._setting.blocks

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -94,6 +94,8 @@ class Ended:
     steps: tuple[Step, ...] = ()
     skipped: Mapping[int, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    is_spent: bool = False
+    """More device time would get it further."""
 
     @property
     def sure(self) -> float:
@@ -123,7 +125,7 @@ class Bisection:
                     self._known[index] = self._standing(index)
                 ended = self._concluded()
         except BudgetSpent:
-            ended = self._left_over()
+            ended = replace(self._left_over(), is_spent=True)
         return ended
 
     def _ended(

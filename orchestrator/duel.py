@@ -54,6 +54,13 @@ def duel_measure(plan: Plan, *, blocks: tuple[int, int] = BLOCKS, budget_s: floa
     )
 
 
+def enough_blocks(blocks: tuple[int, int]) -> tuple[int, int]:
+    """The same, if so many blocks can decide anything."""
+    if blocks[1] < BLOCKS_MIN:
+        raise UsageError(f"{blocks[1]} blocks decide nothing", remedy=f"allow at least {BLOCKS_MIN}")
+    return blocks
+
+
 # Before the first trial
 
 
@@ -122,8 +129,7 @@ def duel_plan(sides: Sequence[Side], measure: Measure, *, profile: bool) -> Plan
     """Conditions and inputs are those of the candidates, which must agree on them."""
     if not sides:
         raise UsageError("there is nothing to hold against each other", remedy="name at least one pair")
-    if measure.blocks_max < BLOCKS_MIN:
-        raise UsageError(f"{measure.blocks_max} blocks decide nothing", remedy=f"allow at least {BLOCKS_MIN}")
+    enough_blocks((measure.blocks_min, measure.blocks_max))
     plan = sides[-1].plan
     return replace(plan, measure=replace(measure, sustain_s=None), collect=Collect(profile=profile))
 
@@ -178,6 +184,11 @@ def resume_duel(store: Store, reference: str, command: str = "reproduce") -> Pre
         kept_inventory(store, record.fleet["files"]),
         duel=Duel(contests, record.duel["threshold"]),
     )
+
+
+def with_budget(prepared: Prepared, budget_s: float | None) -> Prepared:
+    """The run with another budget: device time in all, what was spent before included."""
+    return replace(prepared, plan=replace(prepared.plan, measure=replace(prepared.plan.measure, budget_s=budget_s)))
 
 
 def _last_duel(store: Store, command: str) -> RunRecord:

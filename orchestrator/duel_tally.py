@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 
 from orchestrator.analysis.comparison import Change, Comparison
@@ -12,7 +13,7 @@ from orchestrator.analysis.reduction import Reduced, reduced
 from orchestrator.plan import Measure
 from orchestrator.schedule import look_level
 from orchestrator.tally import Tally
-from orchestrator.trial import Cell, Trial
+from orchestrator.trial import Cell, Outcome, Trial
 
 
 class _ContestTally(Tally):
@@ -28,6 +29,17 @@ class _ContestTally(Tally):
     def add(self, trial: Trial) -> None:
         super().add(trial)
         self._seen += reduced([trial])
+
+    def measured_before(self, cell: Cell, block: int) -> int:
+        """How many blocks hold every arm, in one session; one that a crash tore apart is made up for."""
+        held: dict[tuple[str, int], set[str | None]] = {}
+        for trial in self._before(block):
+            if trial.cell.id == cell.id and trial.outcome is Outcome.MEASURED and trial.latencies_us["p50"] is not None:
+                held.setdefault((trial.session, trial.block), set()).add(trial.arm)
+        return sum(arms >= set(self._arms) for arms in held.values())
+
+    def _least(self, cell: Cell) -> int:
+        return self.measured_before(cell, sys.maxsize)
 
     def _before(self, block: int) -> list[Reduced]:
         return [trial for trial in self._seen if trial.block < block]

@@ -70,22 +70,22 @@ class Lineup:
         if self._prepared.duel:
             for seat in self._seats.values():
                 if seat.build not in self._builds:
-                    self._builds[seat.build] = self._ready(conductor, seat.cell.runner, seat.files)
+                    self._builds[seat.build] = self._ready(conductor, seat.cell.runner, seat.files, f" of {seat.name}")
                 self._refuse_another(seat)
             return tuple(dict.fromkeys(contest.cell for contest in self._contests.values()))
         for name in self._prepared.runner_names(self._device):
-            self._builds[name] = self._ready(conductor, name, None)
+            self._builds[name] = self._ready(conductor, name, None, "")
         hashes = {
             name: facts["files"].get("runner", facts.get("runner_sha256")) for name, facts in self.runners.items()
         }
         return self._prepared.grid(self._device, conductor.facts.cores, hashes).cells
 
-    def _ready(self, conductor: Conductor, name: str, files: Mapping[str, Path] | None) -> _Build:
+    def _ready(self, conductor: Conductor, name: str, files: Mapping[str, Path] | None, of: str) -> _Build:
         """A runner put in place and asked what it is. One that does not run on this platform is left out here and
         skipped with the reason later."""
         if conductor.platform.name not in registry.runner(name).platforms:
             return _Build(name, {}, {})
-        with during(f"checking {name} on {self._device.name}"):
+        with during(f"checking {name}{of} on {self._device.name}"):
             if files is None:
                 earlier = self._store.runner_hashes(self._prepared.record.id, self._device.name).get(name)
                 files = runner_files(self._store, name, conductor.facts.machine, earlier)

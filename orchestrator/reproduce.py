@@ -26,6 +26,9 @@ from orchestrator.store.annals import Annals
 from orchestrator.then_and_now import Difference, Moment, differences, moment_of, moment_of_trials
 from orchestrator.trial import Cell, Outcome
 
+_DEVICE_RUNTIMES = ("litert_runner", "ios_app")
+"""Runners whose runtime is installed on the device and is none of their files: no store can bring it back."""
+
 
 class Answer(StrEnum):
     """What became of the attempt."""
@@ -64,16 +67,17 @@ class Case:
         return tuple(found)
 
     @property
+    def has_device_runtime(self) -> bool:
+        return self.suspect.cell.runner.partition(":")[0] in _DEVICE_RUNTIMES
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """What the kept bytes cannot bring back."""
         versions = [str(side.runner_facts.get("runtime_version")) for side in (self.base, self.suspect)]
-        is_kept = "runtime" in self.suspect.runner_files or len(set(versions)) == 1 or "runner" in self.differs
         found = [] if self.differs else ["both sides are the very same bytes"]
-        if not is_kept:
-            found.append(
-                f"the runtime was {versions[0]} then and {versions[1]} in the suspect run; it is the device's own, "
-                "so that both sides now run on whichever is installed"
-            )
+        if self.has_device_runtime and len(set(versions)) > 1:
+            changed = f"{versions[0]} in the baseline and {versions[1]} in the suspect run"
+            found.append(f"the runtime was {changed}; it is the device's own, and both sides run on what is there now")
         return tuple(found)
 
 
@@ -107,15 +111,15 @@ def measured_cell(store: Store, run: str, text: str, device: str | None) -> tupl
 def _baseline(store: Store, record: RunRecord, cell: Cell, reference: str | None) -> RunRecord:
     if reference is not None:
         named = store.find_baseline(reference, record)
-        if not same_setting(_measured_cells(store, named), cell):
+        if not _has_measured(store, named, cell):
             raise UsageError(f"run {named.id} never measured {cell}", remedy="name another run with --baseline")
         return named
     judged = Annals(store).judgements().get(record.id)
-    candidates = [judged.baseline_id] if judged else []
-    candidates += [other.id for other in store.runs() if other.is_ordinary and other.created_at < record.created_at]
     known = {other.id: other for other in store.runs()}
+    candidates = [judged.baseline_id] if judged else []
+    candidates += [run for run, other in known.items() if other.is_ordinary and other.created_at < record.created_at]
     for run_id in candidates:
-        if run_id in known and same_setting(_measured_cells(store, known[run_id]), cell):
+        if run_id in known and _has_measured(store, known[run_id], cell):
             return known[run_id]
     raise RunNotFound(
         f"no run before {record.id} in {store.folder} measured {cell}",
@@ -123,9 +127,12 @@ def _baseline(store: Store, record: RunRecord, cell: Cell, reference: str | None
     )
 
 
-def _measured_cells(store: Store, record: RunRecord) -> list[Cell]:
-    trials = store.trials(record.id)
-    return list(dict.fromkeys(trial.cell for trial in trials if trial.outcome is Outcome.MEASURED))
+def _has_measured(store: Store, record: RunRecord, cell: Cell) -> bool:
+    """Whether the run measured this setting, with whatever bytes; trials are read only where it had the cell."""
+    alike = {found.id for found in same_setting(store.cells(record.id), cell)}
+    if not alike:
+        return False
+    return any(trial.cell.id in alike and trial.outcome is Outcome.MEASURED for trial in store.trials(record.id))
 
 
 def _effect_then(store: Store, base: tuple[RunRecord, Cell], new: tuple[RunRecord, Cell]) -> float | None:
@@ -197,7 +204,7 @@ def _now(conductor: Conductor, case: Case) -> Moment:
 
 def _runtime(facts: Mapping[str, Any], case: Case) -> Mapping[str, Any] | None:
     """Only a runtime that is the device's own can have changed there."""
-    return None if "runtime" in case.suspect.runner_files else facts
+    return facts if case.has_device_runtime else None
 
 
 # What came of it

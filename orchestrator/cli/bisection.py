@@ -58,7 +58,9 @@ FilesArgument = Annotated[
 ]
 ModelsFlag = Annotated[bool, typer.Option("--models", help="They are models.")]
 BinariesFlag = Annotated[bool, typer.Option("--binaries", help="They are builds of the runner.")]
-RoleOption = Annotated[str, typer.Option("--role", help="With --binaries: which of the runner's files they are.")]
+RoleOption = Annotated[
+    str | None, typer.Option("--role", help="With --binaries: which of the runner's files; `runner` if unsaid.")
+]
 CommandOption = Annotated[
     str | None, typer.Option("--command", help="Instead of files: makes the one of a revision, written {}.")
 ]
@@ -66,7 +68,9 @@ ProducesOption = Annotated[str | None, typer.Option("--produces", help="With --c
 RevisionsOption = Annotated[
     str | None, typer.Option("--revisions", help="With --command: a file with one a line, or a list with commas.")
 ]
-BuildTimeoutOption = Annotated[str, typer.Option("--build-timeout", help="With --command: how long it may take.")]
+BuildTimeoutOption = Annotated[
+    str | None, typer.Option("--build-timeout", help="With --command: how long it may take; 1h if unsaid.")
+]
 RunOption = Annotated[str | None, typer.Option("--run", help="What to measure: a cell of this run, …")]
 CellOption = Annotated[str | None, typer.Option("--cell", help="… by its id, or words that fit only one.")]
 OneModelOption = Annotated[str | None, typer.Option("--model", help="What to measure, without --run.")]
@@ -78,23 +82,36 @@ ResumeOption = Annotated[Path | None, typer.Option("--resume", metavar="LOG", he
 class _Wanted:
     """What the command line says is searched."""
 
-    files: tuple[str, ...]
-    role: str
-    command: str | None
-    produces: str | None
-    revisions: str | None
-    build_timeout: str
+    files: tuple[str, ...] = ()
+    models: bool = False
+    binaries: bool = False
+    of_role: str | None = None
+    command: str | None = None
+    produces: str | None = None
+    revisions: str | None = None
+    build_timeout: str | None = None
+
+    @property
+    def role(self) -> str:
+        """What differs from item to item."""
+        from orchestrator.bisect_items import MODEL
+
+        if self.models == self.binaries:
+            raise UsageError("what is searched?", remedy="say either --models or --binaries, with files or --command")
+        if self.models and self.of_role:
+            raise UsageError("--role is about --binaries", remedy="leave it out")
+        return MODEL if self.models else self.of_role or "runner"
 
 
 def bisect(
     files: FilesArgument = None,
     models: ModelsFlag = False,
     binaries: BinariesFlag = False,
-    role: RoleOption = "runner",
+    role: RoleOption = None,
     command: CommandOption = None,
     produces: ProducesOption = None,
     revisions: RevisionsOption = None,
-    build_timeout: BuildTimeoutOption = "1h",
+    build_timeout: BuildTimeoutOption = None,
     run: RunOption = None,
     cell: CellOption = None,
     plan: PlanOption = None,
@@ -106,9 +123,9 @@ def bisect(
     load: LoadOption = None,
     device: WhereOption = None,
     fleet: WhereFleetOption = None,
-    blocks: DuelBlocksOption = "8:40",
-    threshold: ThresholdOption = "3%",
-    metric: MetricOption = "p50",
+    blocks: DuelBlocksOption = None,
+    threshold: ThresholdOption = None,
+    metric: MetricOption = None,
     budget: BudgetOption = None,
     log: LogOption = None,
     resume: ResumeOption = None,
@@ -128,15 +145,15 @@ def bisect(
         affinity=affinity,
         loads=load,
     )
-    wanted = _Wanted(tuple(files or ()), _role(models, binaries, role), command, produces, revisions, build_timeout)
-    measured = _Measured(run, cell, plan, said, device, fleet)
-    how = _How(blocks, threshold, metric, budget, seed)
-    if resume is not None and (files or command or run or plan or device or fleet or said != Overrides()):
+    wanted = _Wanted(tuple(files or ()), models, binaries, role, command, produces, revisions, build_timeout)
+    measured = _Measured(said, run, cell, plan, device, fleet)
+    how = _How(blocks, threshold, metric, seed, log)
+    if resume is not None and (wanted, measured, how) != (_Wanted(), _Measured(Overrides()), _How()):
         raise UsageError(
-            "--resume goes on with what was begun and takes no other", remedy="leave the other options out"
+            "--resume goes on with what was begun", remedy="only --budget may be said with it, for a new total"
         )
     with opened_store(store, create=resume is None) as opened:
-        found = _resumed(opened, resume, budget) if resume else _begun(opened, wanted, measured, how, log)
+        found = _resumed(opened, resume, budget) if resume else _begun(opened, wanted, measured, how, budget)
         _search(opened, *found, as_json=as_json, quiet=quiet)
 
 
@@ -144,67 +161,63 @@ def bisect(
 class _Measured:
     """What the command line says is measured, and where."""
 
-    run: str | None
-    cell: str | None
-    plan: Path | None
     said: Overrides
-    device: str | None
-    fleet: Path | None
+    run: str | None = None
+    cell: str | None = None
+    plan: Path | None = None
+    device: str | None = None
+    fleet: Path | None = None
 
 
 @dataclass(frozen=True)
 class _How:
     """How carefully."""
 
-    blocks: str
-    threshold: str
-    metric: str
-    budget: str | None
-    seed: int | None
-
-
-def _role(models: bool, binaries: bool, role: str) -> str:
-    from orchestrator.bisect_items import MODEL
-
-    if models and binaries:
-        raise UsageError("--models and --binaries exclude each other", remedy="say which of the two they are")
-    return MODEL if models else role if binaries else ""
+    blocks: str | None = None
+    threshold: str | None = None
+    metric: str | None = None
+    seed: int | None = None
+    log: Path | None = None
 
 
 def _begun(
-    store: Store, wanted: _Wanted, measured: _Measured, how: _How, path: Path | None
+    store: Store, wanted: _Wanted, measured: _Measured, how: _How, budget: str | None
 ) -> tuple[BisectLog, Setting]:
     from orchestrator.bisect_duels import Setting
+    from orchestrator.bisect_items import MODEL
     from orchestrator.bisect_log import BisectLog
     from orchestrator.bisect_start import begin_json, default_log
+    from orchestrator.duel import enough_blocks
     from orchestrator.overrides import blocks_said, budget_said
 
-    if not wanted.role:
-        raise UsageError("what is searched?", remedy="say --models or --binaries, with files or with --command")
-    names = _names(wanted)
+    role, names = wanted.role, _names(wanted)
+    blocks = enough_blocks(blocks_said(how.blocks or "8:40"))
     base, where = _base(store, wanted, measured, names)
+    if role not in (MODEL, "runner", *base.runner_files):
+        roles = ", ".join(base.runner_files)
+        raise UsageError(f"--role: {base.cell.runner} has no file {role}", remedy=f"it has: {roles}")
     setting = Setting(
         device=where,
         base=base,
         names=names,
-        role=wanted.role,
+        role=role,
         source=_source(wanted, base),
-        blocks=blocks_said(how.blocks),
-        threshold=share(how.threshold, "--threshold"),
-        metric=metric_named(how.metric),
-        budget_s=budget_said(how.budget) if how.budget else None,
+        blocks=blocks,
+        threshold=share(how.threshold or "3%", "--threshold"),
+        metric=metric_named(how.metric or "p50"),
+        budget_s=budget_said(budget) if budget else None,
         seed=how.seed,
     )
-    place = path or default_log(store)
-    return BisectLog.begin(place, begin_json(setting)), setting
+    return BisectLog.begin(how.log or default_log(store), begin_json(setting)), setting
 
 
 def _names(wanted: _Wanted) -> tuple[str, ...]:
     from orchestrator.bisect_items import read_revisions
 
     if wanted.command is None:
-        if wanted.produces or wanted.revisions:
-            raise UsageError("--produces and --revisions belong to --command", remedy="give --command, too")
+        if wanted.produces or wanted.revisions or wanted.build_timeout:
+            belong = "--produces, --revisions and --build-timeout belong to --command"
+            raise UsageError(belong, remedy="give --command, too")
         if len(wanted.files) < 2:
             raise UsageError(f"{len(wanted.files)} files to search", remedy="list a good one, others, and a bad one")
         return tuple(str(Path(name).absolute()) for name in wanted.files)
@@ -224,7 +237,7 @@ def _source(wanted: _Wanted, base: Side) -> Source:
 
     check = check_of(wanted.role, base.cell.runner)
     if wanted.command is not None and wanted.produces is not None:
-        timeout_s = duration_said(wanted.build_timeout, "--build-timeout")
+        timeout_s = duration_said(wanted.build_timeout or "1h", "--build-timeout")
         return MadeByCommand(wanted.command, wanted.produces, timeout_s, check)
     for name in wanted.files:
         if not Path(name).is_file():
@@ -277,14 +290,14 @@ def _resumed(store: Store, path: Path, budget: str | None) -> tuple[BisectLog, S
 
 def _search(store: Store, log: BisectLog, setting: Setting, *, as_json: bool, quiet: bool) -> None:
     from orchestrator.bisect_duels import DuelReferee
-    from orchestrator.bisection import Bisection, Result
+    from orchestrator.bisection import Bisection
 
     print(f"{len(setting.names)} items on {setting.device.name}; log {log.path}", file=sys.stderr)
     ended = Bisection(setting.names, DuelReferee(store, log, setting, _conduct(store, quiet))).run()
     with closed_output_forgiven():
         _show(ended, log, setting, as_json=as_json)
         sys.stdout.flush()
-    if ended.result is Result.UNKNOWN and ended.suspects and ended.change is None:
+    if ended.is_spent:
         print(f"`devbench bisect --resume {log.path} --budget MORE` goes on", file=sys.stderr)
     sys.exit(_status(ended))
 

@@ -52,9 +52,13 @@ TagOption = Annotated[list[str] | None, typer.Option("--tag", help="Only devices
 RunTagsOption = Annotated[list[str] | None, typer.Option("--run-tag", help="Tag the run itself; may be repeated.")]
 WhereOption = Annotated[str | None, typer.Option("--device", help="Where; the device of the cell if unsaid.")]
 WhereFleetOption = Annotated[Path | None, typer.Option("--fleet", help="Take the device from here.")]
-DuelBlocksOption = Annotated[str, typer.Option("--blocks", help="MIN:MAX; looked at after 8, 12, 18, 27 and 40.")]
-ThresholdOption = Annotated[str, typer.Option("--threshold", help="Changes below this do not matter.")]
-MetricOption = Annotated[str, typer.Option("--metric", help="What decides: p50, mean or p95.")]
+DuelBlocksOption = Annotated[
+    str | None, typer.Option("--blocks", help="MIN:MAX, looked at after 8, 12, 18, 27 and 40; 8:40 if unsaid.")
+]
+ThresholdOption = Annotated[
+    str | None, typer.Option("--threshold", help="Changes below this do not matter; 3% if unsaid.")
+]
+MetricOption = Annotated[str | None, typer.Option("--metric", help="What decides: p50 (if unsaid), mean or p95.")]
 SustainOption = Annotated[
     str | None, typer.Option("--sustain", help="Run each cell without a rest for this long instead: 10m")
 ]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import threading
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -53,10 +54,10 @@ def reproduce(
         str | None,
         typer.Option("--baseline", metavar="RUN", help="Against what; as the gate did, or the newest run before it."),
     ] = None,
-    budget: Annotated[str, typer.Option("--budget", help="Device time at the most.")] = "30m",
-    threshold: ThresholdOption = "3%",
-    blocks: DuelBlocksOption = "8:40",
-    metric: MetricOption = "p50",
+    budget: Annotated[str | None, typer.Option("--budget", help="Device time at the most; 30m if unsaid.")] = None,
+    threshold: ThresholdOption = None,
+    blocks: DuelBlocksOption = None,
+    metric: MetricOption = None,
     profile: Annotated[bool, typer.Option("--profile", help="Say which operators moved, too.")] = False,
     fleet: WhereFleetOption = None,
     seed: SeedOption = None,
@@ -68,21 +69,13 @@ def reproduce(
     quiet: QuietOption = False,
 ) -> None:
     """Run a cell's two builds again, interleaved on one phone, until it is clear whether the new one is slower."""
-    from orchestrator.overrides import blocks_said, budget_said
-
-    limits = (blocks_said(blocks), budget_said(budget), share(threshold, "--threshold"))
-    decisive = metric_named(metric)
+    asked = _Asked(run, " ".join(cell or ()), device, baseline, fleet, threshold, blocks, metric, profile, seed)
+    if resume is not None and asked != _Asked():
+        raise UsageError(
+            "--resume goes on with what was begun", remedy="only --budget may be said with it, for a new total"
+        )
     with opened_store(store, create=False) as opened:
-        if resume is not None:
-            if run or cell or device or baseline or fleet:
-                raise UsageError(
-                    "--resume goes on with what was begun and takes no other", remedy="leave out run, cell and device"
-                )
-            prepared, case = _resumed(opened, resume)
-        else:
-            prepared, case = _begun(
-                opened, run, cell, device, baseline, fleet, limits, metric=decisive, profile=profile, seed=seed
-            )
+        prepared, case = _resumed(opened, resume, budget) if resume else _begun(opened, asked, budget or "30m")
         found = _differences(opened, case, prepared, quiet=quiet)
         attempt = _attempt(opened, prepared, quiet=quiet, resumed=resume is not None)
         with closed_output_forgiven():
@@ -91,30 +84,37 @@ def reproduce(
     sys.exit(_status(attempt))
 
 
-def _begun(
-    store: Store,
-    run: str | None,
-    cell: list[str] | None,
-    device: str | None,
-    baseline: str | None,
-    fleet: Path | None,
-    limits: tuple[tuple[int, int], float, float],
-    *,
-    metric: Any,
-    profile: bool,
-    seed: int | None,
-) -> tuple[Prepared, Case]:
+@dataclass(frozen=True)
+class _Asked:
+    """What the command line says of a new one."""
+
+    run: str | None = None
+    cell: str = ""
+    device: str | None = None
+    baseline: str | None = None
+    fleet: Path | None = None
+    threshold: str | None = None
+    blocks: str | None = None
+    metric: str | None = None
+    profile: bool = False
+    seed: int | None = None
+
+
+def _begun(store: Store, asked: _Asked, budget: str) -> tuple[Prepared, Case]:
     from orchestrator.contest import Pair
     from orchestrator.duel import duel_measure, prepare_duel
+    from orchestrator.overrides import blocks_said, budget_said
     from orchestrator.reproduce import device_of, find_case, refuse_unprofiled
 
-    if run is None or not cell:
+    if asked.run is None or not asked.cell:
         raise UsageError("which cell of which run?", remedy="devbench reproduce RUN CELL --device NAME")
-    listed = chosen_devices(fleet, None, None) if fleet else None
-    case = find_case(store, run, " ".join(cell), device=device, baseline=baseline)
-    if profile:
+    blocks, budget_s = blocks_said(asked.blocks or "8:40"), budget_said(budget)
+    threshold, metric = share(asked.threshold or "3%", "--threshold"), metric_named(asked.metric or "p50")
+    listed = chosen_devices(asked.fleet, None, None) if asked.fleet else None
+    case = find_case(store, asked.run, asked.cell, device=asked.device, baseline=asked.baseline)
+    if asked.profile:
         refuse_unprofiled(case)
-    where = device_of(case.run, device, case.suspect.cell, listed)
+    where = device_of(case.run, asked.device, case.suspect.cell, listed)
     origin = {
         "command": COMMAND,
         "resume": _RESUME,
@@ -122,24 +122,26 @@ def _begun(
         "cell": case.suspect.cell.id,
         "baseline": case.baseline.id,
     }
-    blocks, budget_s, threshold = limits
     prepared = prepare_duel(
         store,
         [Pair(where, case.base, case.suspect, metric)],
         measure=duel_measure(case.suspect.plan, blocks=blocks, budget_s=budget_s),
-        seed=seed,
+        seed=asked.seed,
         origin=origin,
         threshold=threshold,
-        profile=profile,
+        profile=asked.profile,
     )
     return prepared, case
 
 
-def _resumed(store: Store, reference: str) -> tuple[Prepared, Case]:
-    from orchestrator.duel import resume_duel
+def _resumed(store: Store, reference: str, budget: str | None) -> tuple[Prepared, Case]:
+    from orchestrator.duel import resume_duel, with_budget
+    from orchestrator.overrides import budget_said
     from orchestrator.reproduce import find_case
 
     prepared = resume_duel(store, reference, COMMAND)
+    if budget is not None:
+        prepared = with_budget(prepared, budget_said(budget))
     assert prepared.record.duel is not None
     origin = prepared.record.duel["origin"]
     return prepared, find_case(store, origin["run"], origin["cell"], device=None, baseline=origin["baseline"])

@@ -84,9 +84,28 @@ def bisection_document(ended: Ended, names: Sequence[str]) -> dict[str, Any]:
         "first_bad": names[ended.suspects[0]] if ended.result is Result.FOUND else None,
         "suspects": [names[index] for index in ended.suspects],
         "last_good": None if ended.last_good is None else names[ended.last_good],
-        "change": ended.change.as_json() if ended.change else None,
+        "change": _step_document(ended.change, names) if ended.change else None,
         "sure": ended.sure,
         "notes": list(ended.notes),
         "skipped": {names[index]: reason for index, reason in ended.skipped.items()},
-        "steps": [step.as_json() | {"name": names[step.index]} for step in ended.steps],
+        "steps": [_step_document(step, names) for step in ended.steps],
+    }
+
+
+def _step_document(step: Step, names: Sequence[str]) -> dict[str, Any]:
+    return {
+        "purpose": step.purpose,
+        "item": names[step.index],
+        "against": names[step.against],
+        "attempt": step.attempt,
+        "standing": str(step.standing),
+        "effect_percent": step.effect,
+        "ci_low_percent": step.low,
+        "ci_high_percent": step.high,
+        "p": step.p,
+        "looks": step.looks,
+        "blocks": step.blocks,
+        "beyond_both_ends": step.is_beyond,
+        "note": step.note,
+        "run": step.run,
     }

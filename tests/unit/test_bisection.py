@@ -174,7 +174,8 @@ def test_a_spent_budget_leaves_what_is_known() -> None:
     assert (ended.result, ended.last_good, ended.suspects) == (Result.UNKNOWN, 11, (12, 13, 14, 15))
     referee = SimulatedReferee(one_change(12, 1.2), 8)
     referee.decisions_left = 0
-    assert search(referee).suspects == ()
+    nothing = search(referee)
+    assert nothing.is_spent and nothing.suspects == ()
 
 
 def test_how_sure_it_is_comes_from_every_decision() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -14,15 +16,23 @@ from orchestrator.tally import Tally
 from orchestrator.trial import Cell, Outcome, Slot, Summary, Trial
 
 CELL = Cell("d", "m", "a" * 64, "benchmark_model", "b" * 64, "xnnpack", 1, "any", "idle")
-MEASURE = Measure(blocks_min=8, blocks_max=40)
+MEASURE = Measure(blocks_min=8, blocks_max=40, arms=PAIR_ARMS)
 AT = [look for look in LOOKS if look <= MEASURE.blocks_max]
 
 
-def a_trial(block: int, position: int, arm: str, latency_us: float, outcome: Outcome = Outcome.MEASURED) -> Trial:
+def a_trial(
+    block: int,
+    position: int,
+    arm: str,
+    latency_us: float,
+    outcome: Outcome = Outcome.MEASURED,
+    *,
+    session: str = "s",
+) -> Trial:
     minute, second = divmod(2 * block + position, 60)
     summary = Summary(count=50, median=latency_us, avg=latency_us)
     moment = f"2026-01-01T00:{minute:02d}:{second:02d}.000Z"
-    return Trial("r", Slot(CELL, block, position, arm), "s", outcome, None, moment, 0.5, summary=summary)
+    return Trial("r", Slot(CELL, block, position, arm), session, outcome, None, moment, 0.5, summary=summary)
 
 
 def fill(tally: Tally, arms: dict[str, float], seed: int, *, blocks: int = 40, sd: float = 0.015) -> None:
@@ -89,10 +99,22 @@ def test_nothing_measured_answers_nothing() -> None:
     assert first_answer(tally) is None and tally.half_width_before(CELL, 40) is None
 
 
+def test_a_block_that_a_crash_tore_apart_is_made_up_for() -> None:
+    """Its two halves are of two sessions, and no pair."""
+    tally = DuelTally(MEASURE, {CELL.id: "p50"}, 0.03)
+    for block in range(8):
+        tally.add(a_trial(block, 0, "baseline", 100.0, session="before" if block < 3 else "after"))
+        tally.add(a_trial(block, 1, "candidate", 100.0, session="before" if block < 2 else "after"))
+    assert tally.measured_before(CELL, 8) == 7
+    assert tally.measured_before(CELL, 2) == 2
+    assert not tally.is_complete(CELL)
+    assert tally.slots_left([CELL])[0] == 2
+
+
 @pytest.mark.parametrize(("candidate", "is_answered"), [(1.0, True), (1.1, True), (1.05, False)])
 def test_a_candidate_between_two_ends(candidate: float, is_answered: bool) -> None:
     """Like one end it is soon known; in the middle it never is."""
-    tally = EndsTally(MEASURE, {CELL.id: "p50"})
+    tally = EndsTally(replace(MEASURE, arms=END_ARMS), {CELL.id: "p50"})
     fill(tally, dict(zip(END_ARMS, (1.0, 1.1, candidate), strict=True)), 4)
     assert (first_answer(tally) is not None) == is_answered
     assert tally.half_width_before(CELL, 40) is not None
