@@ -10,7 +10,7 @@ INSTALLED := $(VENV)/.installed
 # Measure the small bundled models on this machine: threads, idle and under load, and the verdict. Exit code 5 says that
 # some trials were rejected because something else kept the machine busy; the table says which, and the demo is done.
 demo: $(INSTALLED) agents
-	$(BIN)/devbench run --fleet devices.toml --blocks 8:8 || [ $$? = 5 ]
+	$(BIN)/devbench run --fleet devices.toml --blocks 8:8 --report devbench-results/demo.html || [ $$? = 5 ]
 
 # Two at a time, a file each: most tests wait for devices. `.venv/bin/pytest` alone takes one after the other.
 test: $(INSTALLED) agents test-tools

@@ -121,12 +121,12 @@ def _p50(found: CellSummary) -> str:
 
 def _doubts(content: RunContent) -> list[str]:
     untrusted = [
-        f"- {doubt.verdict}, {_sentence(doubt.cause)} ({len(doubt.cells)} cells): "
+        f"- {doubt.verdict}, {_sentence(doubt.cause)} ({_in_words(len(doubt.cells))}): "
         f"{_sentence(doubt.text)}; {_sentence(doubt.remedy)}"
         for doubt in doubts(content.summary)
     ]
     unmeasured = [
-        f"- {item.trials} {item.outcome} in {len(item.cells)} cells: {_sentence(item.reason)}"
+        f"- {item.trials} {item.outcome} in {_in_words(len(item.cells))}: {_sentence(item.reason)}"
         for item in missing(content.trials)
     ]
     lines = []
@@ -198,3 +198,7 @@ def _signed(effect: float | None) -> str:
 
 def _interval(low: float | None, high: float | None) -> str:
     return "" if low is None or high is None else f"{_signed(low)} to {_signed(high)}"
+
+
+def _in_words(count: int) -> str:
+    return "1 cell" if count == 1 else f"{count} cells"

@@ -26,13 +26,13 @@ _OPS_TOP = 12
 _OPS_CELLS_MAX = 60
 _HISTORIES_MAX = 200
 _RUNS_MAX = 120
-DIGITS = 5
+DIGITS = 8
 
 Data = dict[str, Any]
 
 
 def payload(content: RunContent) -> Data:
-    """What the page holds in the open; figures have five digits."""
+    """What the page holds in the open; figures have digits to spare, as they are rounded again."""
     record, summary = content.record, content.summary
     trials = trials_by_cell(content.trials)
     speedups = {
@@ -89,7 +89,7 @@ def trials_by_cell(trials: Sequence[Trial]) -> dict[str, list[Trial]]:
 
 
 def figure(value: float | None) -> float | None:
-    """Five digits; None for what is no number."""
+    """Rounded; None for what is no number."""
     if value is None or not math.isfinite(value):
         return None
     return float(f"{value:.{DIGITS}g}")
