@@ -15,8 +15,8 @@ from orchestrator.reports.gate_text import (
     device_lines,
     headline,
     next_step,
+    reasons,
     unusual,
-    why_text,
 )
 from orchestrator.reports.run_table import latency_text
 
@@ -43,8 +43,8 @@ def show_gate(console: Console, result: GateResult) -> None:
     if rows:
         console.print()
         console.print(_table(rows[:_ROWS_SHOWN]))
-        for row in rows[:_ROWS_SHOWN]:
-            console.print(Text(f"  {row.cell}: {why_text(row, result)}"), soft_wrap=True)
+        for line in reasons(rows[:_ROWS_SHOWN], result):
+            console.print(Text(f"  {line}"), soft_wrap=True)
     if len(rows) > _ROWS_SHOWN:
         console.print(f"  and {len(rows) - _ROWS_SHOWN} more; --json has them all")
     for line in (*device_lines(result), *result.notes):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from orchestrator.analysis.comparison import percent
-from orchestrator.analysis.gate_words import DeviceNight, Ending, GateResult, Row, Verdict
+from orchestrator.analysis.gate_words import JUDGED, DeviceNight, Ending, GateResult, Row, Verdict
 
 _UNUSUAL = tuple(verdict for verdict in Verdict if verdict not in (Verdict.STEADY, Verdict.REFERENCE, Verdict.NEW))
 
@@ -21,7 +21,7 @@ def headline(result: GateResult) -> str:
         more = f", {suspects} more suspected" if suspects and result.fail_on == "confirmed" else ""
         return f"REGRESSION: {_cells(failing)} slower, {word}{more}"
     if not any(row.blocks[1] for row in result.rows):
-        return f"NOTHING MEASURED: {', '.join(device.name for device in result.lost_devices) or 'no device'}"
+        return f"NOTHING MEASURED: {', '.join(device.name for device in result.lost_devices) or counts_text(result)}"
     parts = [f"{_cells(suspects)} suspected of being slower, not confirmed"] if suspects else []
     if result.is_partial:
         devices = [device.name for device in result.lost_devices]
@@ -31,8 +31,11 @@ def headline(result: GateResult) -> str:
     if parts:
         return f"SUSPICION: {parts[0]}"
     if result.ending is Ending.FIRST:
-        return f"FIRST NIGHT: {_cells(len(result.rows))} measured, nothing to compare with yet"
-    return f"PASSED: no regression in {_cells(len(result.rows))}"
+        measured = sum(row.blocks[1] > 0 for row in result.rows)
+        return f"FIRST NIGHT: {_cells(measured)} measured, nothing to compare with yet"
+    judged = len(result.of(*JUDGED))
+    apart = len(result.rows) - judged - len(result.of(Verdict.REFERENCE))
+    return f"PASSED: no regression in {_cells(judged)}" + (f"; {apart} not compared" if apart else "")
 
 
 def _cells(count: int) -> str:
@@ -72,6 +75,18 @@ def why_text(row: Row, result: GateResult) -> str:
     if row.changed and row.verdict in (Verdict.CONFIRMED, Verdict.SUSPECTED):
         parts.append(f"changed: {', '.join(row.changed)}")
     return "; ".join(part for part in parts if part)
+
+
+def reasons(rows: Sequence[Row], result: GateResult) -> list[str]:
+    """What rows rest on, in their order; what holds for several is said once."""
+    said: dict[str, list[Row]] = {}
+    for row in rows:
+        said.setdefault(why_text(row, result), []).append(row)
+    return [f"{found[0].cell}{_and_more(len(found) - 1)}: {words}" for words, found in said.items()]
+
+
+def _and_more(count: int) -> str:
+    return f" and {count} more {'cell' if count == 1 else 'cells'}" if count else ""
 
 
 def device_lines(result: GateResult) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from orchestrator.analysis.gate_words import Confirmation, DeviceNight, GateResult, Row, Verdict
 from orchestrator.analysis.sequential import Shift
 from orchestrator.reports.gate_markdown import CHAT_MAX, code, escaped, gate_markdown
-from orchestrator.reports.gate_text import headline
+from orchestrator.reports.gate_text import headline, reasons
 from orchestrator.reports.github import workflow_commands
 from orchestrator.reports.junit import junit_xml
 from orchestrator.trial import Cell
@@ -150,3 +151,17 @@ class TestHeadlines:
         partial = headline(a_result(a_row(Verdict.STEADY), a_row(Verdict.FAILED, lost=True), lost="went away"))
         assert partial == "PARTIAL: no regression found, but not measured: pixel8; 1 cell not measured"
         assert headline(a_result(lost="went away")) == "NOTHING MEASURED: pixel8"
+
+    def test_what_was_not_compared_is_not_counted_as_passed(self) -> None:
+        apart = [a_row(Verdict.VANISHED, make_cell(model=f"gone{n}")) for n in range(2)]
+        result = a_result(a_row(Verdict.STEADY), a_row(Verdict.REFERENCE), *apart)
+        assert headline(result) == "PASSED: no regression in 1 cell; 2 not compared"
+
+    def test_a_night_of_rejections_says_so(self) -> None:
+        rows = [replace(a_row(Verdict.REJECTED, make_cell(model=f"m{n}")), blocks=(8, 0)) for n in range(2)]
+        assert headline(a_result(*rows)) == "NOTHING MEASURED: 2 rejected"
+
+    def test_a_reason_of_several_cells_is_said_once(self) -> None:
+        rows = [a_row(Verdict.VANISHED, make_cell(model=f"gone{n}"), "not asked for") for n in range(3)]
+        (line,) = reasons(rows, a_result(*rows))
+        assert line == f"{rows[0].cell} and 2 more cells: not asked for"
