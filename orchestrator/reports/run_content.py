@@ -16,6 +16,7 @@ from orchestrator.analysis.recommendation import Recommendation, recommend
 from orchestrator.analysis.reduction import Reduced, reduced
 from orchestrator.analysis.sides import ARMS_MAY_DIFFER, arms_of, matched
 from orchestrator.analysis.summary import RunSummary, summarise
+from orchestrator.analysis.traces import CellTrace
 from orchestrator.errors import ComparisonRefused
 from orchestrator.noise_book import session_noises
 from orchestrator.pinned import is_reference
@@ -53,6 +54,7 @@ class RunContent:
     model_bytes: Mapping[str, int]
     sized: tuple[Sized, ...]
     ops: tuple[CellOps, ...]
+    traces: tuple[CellTrace, ...]
     compared: Compared | None
     past: tuple[History, ...]
     folder: Path
@@ -84,6 +86,7 @@ def gather(
             cell_ops(passed, measured.get(passed.cell.id) or store.unprofiled_trials(passed.run, passed.cell.id))
             for passed in store.profiles(record.id)
         ),
+        traces=tuple(CellTrace(passed, None) for passed in store.traces(record.id)),
         compared=_compared(store, record, trials, baseline, ignored),
         past=_past(store, record, {trial.cell for trial in trials}),
         folder=store.folder,

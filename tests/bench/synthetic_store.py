@@ -15,6 +15,7 @@ import numpy as np
 
 from orchestrator.op_profile import OpCost, OpProfile, ProfilePass
 from orchestrator.store import RunRecord, SessionRecord, Store, open_store
+from orchestrator.trace import TracePass, TraceSummary
 from orchestrator.trial import Cell, Finding, Outcome, Severity, Slot, Trial
 
 _LOADED = {"idle": 1.0, "app": 1.25, "cpu:2@50": 1.4, "cpu:4@100": 1.9}
@@ -125,6 +126,7 @@ def _add_run(store: Store, shape: Shape, digests: dict[str, str], number: int, r
     for cell in cells[: 2 * len(shape.loads)]:
         if cell.load == "idle":
             store.add_pass(_profile(shape, record, cell))
+            store.add_pass(_trace(record, cell))
 
 
 def _session(record: RunRecord, device: str, index: int) -> SessionRecord:
@@ -212,6 +214,21 @@ def _evidence(cell: Cell) -> dict[str, Any]:
         "states": [_STATE, _STATE | {"temperature_c": 32.0}],
         "artifacts": {"result": f"artifacts/{cell.id}-result"},
     }
+
+
+def _trace(record: RunRecord, cell: Cell) -> TracePass:
+    return TracePass(
+        record.id,
+        cell,
+        f"{record.id}-0",
+        Outcome.MEASURED,
+        None,
+        record.created_at,
+        artifacts={"trace": f"artifacts/{cell.id}.perfetto-trace"},
+        kind="perfetto",
+        trace=TraceSummary(2_400_000, events=20_000, duration_s=1.5),
+        why="its trials fall into two groups",
+    )
 
 
 def _profile(shape: Shape, record: RunRecord, cell: Cell) -> ProfilePass:

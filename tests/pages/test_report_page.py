@@ -193,6 +193,20 @@ def test_a_number_leads_to_its_trials_and_their_evidence(browser: Browser, small
     browser.until("return location.hash === ''")
 
 
+def test_a_traced_cell_says_where_its_trace_is(browser: Browser, small: Path) -> None:
+    """The file stays in the store; the page has its path, its size, why it was made, and how to look at it."""
+    browser.open(small)
+    browser.run(
+        "const rows = [...document.querySelectorAll('#cells-table tbody tr')];"
+        "const has = (row, ...words) => words.every(word => [...row.cells].some(c => c.textContent === word));"
+        "rows.find(row => has(row, 'pixel8', 'xnnpack', 'idle', '1')).querySelector('a').click()"
+    )
+    browser.until("return document.querySelector('dialog[open] table tbody a')")
+    shown = browser.run("return document.querySelector('dialog').innerText")
+    assert "1 system trace" in shown and "traced because its trials fall into two groups" in shown
+    assert ".perfetto-trace (2.4\u202fMB, 20,000 events)" in shown and "Open trace file" in shown
+
+
 def test_a_link_to_a_trial_can_be_shared(browser: Browser, small: Path) -> None:
     """A fragment opens its trial at once; one that names nothing says so and hurts nobody."""
     browser.open(small)

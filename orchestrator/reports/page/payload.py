@@ -16,6 +16,7 @@ from orchestrator.analysis.operators import CellOps
 from orchestrator.analysis.recommendation import Recommendation
 from orchestrator.analysis.summary import CellSummary
 from orchestrator.analysis.sustained import Sustained
+from orchestrator.analysis.traces import CellTrace
 from orchestrator.reports.doubts import cell_key, doubts, key_of, missing
 from orchestrator.reports.run_content import RunContent
 from orchestrator.reports.terminal import facts_text
@@ -73,10 +74,27 @@ def payload(content: RunContent) -> Data:
         "remarks": [remark.as_json() for remark in summary.remarks],
         "sized": [sized.as_json() for sized in content.sized],
         "ops": [_ops(found) for found in content.ops[:_OPS_CELLS_MAX]],
+        "traces": [_trace(found) for found in content.traces],
         "ops_left_out": max(0, len(content.ops) - _OPS_CELLS_MAX),
         "compared": _compared(content),
         "past": _past(content),
         "sustained": [_sustained(found, trials.get(found.cell.id, ())) for found in summary.sustained],
+    }
+
+
+def _trace(found: CellTrace) -> Data:
+    """Where the trace of a cell is kept, and how to look at it; the file itself may be large."""
+    passed, trace = found.passed, found.passed.trace
+    return {
+        "cell": passed.cell.id,
+        "tool": passed.kind,
+        "outcome": str(passed.outcome),
+        "reason": passed.reason,
+        "why": passed.why,
+        "path": found.path,
+        "bytes": trace.size_bytes if trace else None,
+        "events": trace.events if trace else None,
+        "viewer": found.viewer,
     }
 
 

@@ -67,9 +67,27 @@ function cellView(cell, trials) {
       ["runner SHA-256", cell.runner_sha256 ? el("code", {}, cell.runner_sha256) : null],
     ]),
     cell.notes.length ? el("ul", { class: "notes" }, cell.notes.map((note) => el("li", {}, note))) : null,
+    traces(data.traces.filter((trace) => trace.cell === cell.id)),
     el("h3", {}, counted(trials.length, "trial")),
     trialTable(cell, trials),
   ];
+}
+
+/** System traces stay in the store, as they are large; the page says where, and how to look at them. */
+function traces(list) {
+  if (!list.length) return null;
+  const item = ({ tool, outcome, reason, why, path, bytes: size, events, viewer }) =>
+    el(
+      "li",
+      {},
+      el("strong", {}, tool ?? "no tracer"),
+      ` ${outcome}`,
+      reason ? `: ${reason}` : "",
+      path ? [", ", el("code", {}, path), size === null ? "" : ` (${bytes(size)}, ${counted(events, "event")})`] : null,
+      why ? el("span", { class: "muted" }, ` traced because ${why}`) : null,
+      viewer ? el("span", { class: "muted" }, ` To look at it: ${viewer}.`) : null,
+    );
+  return [el("h3", {}, counted(list.length, "system trace")), el("ul", { class: "notes" }, list.map(item))];
 }
 
 const UNITS = { us: latency, kb: (value) => bytes(1024 * value), mb: (value) => bytes(1e6 * value) };
