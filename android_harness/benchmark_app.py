@@ -11,10 +11,9 @@ from android_harness.benchmark_app_output import facts_in, install_error, read_a
 from orchestrator.binaries import APP, Binaries
 from orchestrator.delegates import Delegate, delegate_of
 from orchestrator.errors import UsageError
-from orchestrator.op_profile import OpProfile
 from orchestrator.plan import Measure
 from orchestrator.runners import benchmark_model_flags as flags
-from orchestrator.runners.base import NO_FILES, Command, Places, Reading, RunnerError, inputs_refused
+from orchestrator.runners.base import NO_FILES, Command, Places, Reading, RunnerError, WithoutProfiles, inputs_refused
 from orchestrator.runners.benchmark_model import BinaryCache
 from orchestrator.runners.benchmark_model_delegates import ROWS, Program
 from orchestrator.runners.benchmark_model_flags import Invocation
@@ -34,7 +33,7 @@ _INSTALLED = {
 }
 
 
-class BenchmarkApp:
+class BenchmarkApp(WithoutProfiles):
     """Runs one APK of the cache per cell, through a script that is the agent's child. The app is another process: it
     cannot be pinned, and one app cannot run beside itself."""
 
@@ -100,17 +99,6 @@ class BenchmarkApp:
         self, stdout: Sequence[bytes], stderr: Sequence[bytes], outputs: Mapping[str, bytes] = NO_FILES
     ) -> Reading:
         return read_app_output(stdout)
-
-    def unprofiled(self, cell: Cell, facts: Mapping[str, Any]) -> str | None:
-        return f"{cell.runner} gives no operator profiles: {self.no_profiles}"
-
-    def profile_command(self, cell: Cell, places: Places, measure: Measure) -> Command:
-        raise AssertionError("unprofiled() said no")
-
-    def read_profile(
-        self, stdout: Sequence[bytes], stderr: Sequence[bytes], outputs: Mapping[str, bytes] = NO_FILES
-    ) -> OpProfile | None:
-        return None
 
 
 def _invocation(cell: Cell, places: Places) -> Invocation:

@@ -11,9 +11,8 @@ from typing import Any
 from ios_harness import app_protocol as app
 from orchestrator.delegates import Delegate
 from orchestrator.errors import UsageError
-from orchestrator.op_profile import OpProfile
 from orchestrator.plan import Measure
-from orchestrator.runners.base import NO_FILES, Command, Places, Reading, RunnerError
+from orchestrator.runners.base import NO_FILES, Command, Places, Reading, RunnerError, WithoutProfiles
 from orchestrator.trial import Cell
 
 PROGRAM = "ios_app"
@@ -22,7 +21,7 @@ _COREML = re.compile(r"CoreML delegate: (\d+) nodes delegated out of (\d+) nodes
 _PERMANENT = ("bad-request", "model", "delegate", "inputs")
 
 
-class IosApp:
+class IosApp(WithoutProfiles):
     """Asks the app for one cell at a time. CPU kernels, XNNPACK, Metal (gpu) and Core ML."""
 
     variants: Sequence[str] = ()
@@ -75,17 +74,6 @@ class IosApp:
 
     def beside_command(self, cell: Cell, places: Places, measure: Measure) -> Command:
         raise UsageError("ios_app cannot run beside another", remedy="leave loads out for this device")
-
-    def unprofiled(self, cell: Cell, facts: Mapping[str, Any]) -> str | None:
-        return f"{cell.runner} gives no operator profiles: {self.no_profiles}"
-
-    def profile_command(self, cell: Cell, places: Places, measure: Measure) -> Command:
-        raise AssertionError("unprofiled() said no")
-
-    def read_profile(
-        self, stdout: Sequence[bytes], stderr: Sequence[bytes], outputs: Mapping[str, bytes] = NO_FILES
-    ) -> OpProfile | None:
-        return None
 
     def read(
         self, stdout: Sequence[bytes], stderr: Sequence[bytes], outputs: Mapping[str, bytes] = NO_FILES

@@ -102,6 +102,7 @@ class _DeviceWork:
         self._run_id = shared.prepared.record.id
         self._session = secrets.token_hex(6)
         self._measure = conducted(shared.prepared.plan.measure)
+        self._files = shared.prepared.inventory.files()
         self._lineup = Lineup(shared.prepared, device, shared.store)
         self._tally = self._lineup.tally(self._measure)
         self._cells: list[Cell] = []
@@ -163,7 +164,7 @@ class _DeviceWork:
             self.device,
             measure=self._measure,
             conditions=prepared.plan.conditions,
-            files=prepared.inventory.files(),
+            files=self._files,
             lock=self._lock,
             pace=self._pace,
         )
@@ -233,7 +234,7 @@ class _DeviceWork:
             platform=conductor.platform,
             runner=registry.runner(cell.runner),
             conditions=prepared.plan.conditions,
-            delegate=prepared.inventory.files().delegate(cell.delegate),
+            delegate=self._files.delegate(cell.delegate),
             runner_facts=runner_facts,
             is_brought=prepared.duel is not None,
         )

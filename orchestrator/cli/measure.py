@@ -123,18 +123,18 @@ def run(
         other = any((said != Overrides(), plan, fleet, device, tag, run_tag, dry_run))
         _go_on(resume, store, other, as_json=as_json, quiet=quiet, require_trust=require_trust, report=report)
     prepared = _tagged(planned(plan, said), chosen_devices(fleet, device, tag), run_tag or [])
-    _begin(prepared, store, dry_run, as_json=as_json, quiet=quiet, require_trust=require_trust, report=report)
+    begin(prepared, store, dry_run=dry_run, as_json=as_json, quiet=quiet, require_trust=require_trust, report=report)
 
 
-def _begin(
+def begin(
     prepared: Prepared,
     store: str,
-    dry_run: bool,
     *,
     as_json: bool,
     quiet: bool,
-    require_trust: bool,
-    report: Path | None,
+    dry_run: bool = False,
+    require_trust: bool = False,
+    report: Path | None = None,
 ) -> None:
     """Do the run, or say what it would do."""
     if dry_run:

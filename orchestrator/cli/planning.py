@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestrator.cli.measure import conduct, planned, preview_run
+from orchestrator.cli.measure import begin, planned
 from orchestrator.cli.options import (
     DEFAULT_STORE,
     BudgetOption,
@@ -75,11 +75,7 @@ def calibrate(
     )
     wanted = as_calibration(planned(plan, said), sessions=sessions, blocks=blocks)
     prepared = prepare(wanted, chosen_devices(fleet, device, tag))
-    if dry_run:
-        preview_run(prepared, store, as_json=as_json)
-        return
-    with opened_store(store, create=True) as opened:
-        conduct(prepared, opened, as_json=as_json, quiet=quiet)
+    begin(prepared, store, dry_run=dry_run, as_json=as_json, quiet=quiet)
 
 
 def plan_command(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from orchestrator.cli.measure import conduct, planned
+from orchestrator.cli.measure import begin, planned
 from orchestrator.cli.options import (
     DEFAULT_STORE,
     AffinityOption,
@@ -20,7 +20,6 @@ from orchestrator.cli.options import (
     TagOption,
     ThreadsOption,
     chosen_devices,
-    opened_store,
 )
 
 
@@ -56,5 +55,4 @@ def profile(
         only="profile",
     )
     prepared = prepare(planned(plan, said), chosen_devices(fleet, device, tag))
-    with opened_store(store, create=True) as opened:
-        conduct(prepared, opened, as_json=as_json, quiet=quiet)
+    begin(prepared, store, as_json=as_json, quiet=quiet)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.cli.measure import conduct, planned
+from orchestrator.cli.measure import begin, planned
 from orchestrator.cli.options import (
     DEFAULT_STORE,
     TRACE_SIZE_HELP,
@@ -75,8 +75,7 @@ def trace(
         return
     said = replace(said, loads=load or (None if plan else "idle"), trace=True, only="trace")
     prepared = prepare(planned(plan, said), chosen_devices(fleet, device, tag))
-    with opened_store(store, create=True) as opened:
-        conduct(prepared, opened, as_json=as_json, quiet=quiet)
+    begin(prepared, store, as_json=as_json, quiet=quiet)
 
 
 def _list_traces(run: str, store: str, other: object, *, as_json: bool) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from orchestrator.analysis.comparison import percent
 from orchestrator.analysis.gate_words import JUDGED, DeviceNight, Ending, GateResult, Row, Verdict
+from orchestrator.reports.counting import counted
 
 _UNUSUAL = tuple(verdict for verdict in Verdict if verdict not in (Verdict.STEADY, Verdict.REFERENCE, Verdict.NEW))
 
@@ -19,27 +20,23 @@ def headline(result: GateResult) -> str:
     if result.ending is Ending.REGRESSION:
         word = "confirmed" if result.of(Verdict.CONFIRMED) else "suspected"
         more = f", {suspects} more suspected" if suspects and result.fail_on == "confirmed" else ""
-        return f"REGRESSION: {_cells(failing)} slower, {word}{more}"
+        return f"REGRESSION: {counted(failing, 'cell')} slower, {word}{more}"
     if not any(row.blocks[1] for row in result.rows):
         return f"NOTHING MEASURED: {', '.join(device.name for device in result.lost_devices) or counts_text(result)}"
-    parts = [f"{_cells(suspects)} suspected of being slower, not confirmed"] if suspects else []
+    parts = [f"{counted(suspects, 'cell')} suspected of being slower, not confirmed"] if suspects else []
     if result.is_partial:
         devices = [device.name for device in result.lost_devices]
         parts += [f"not measured: {', '.join(devices)}"] if devices else []
-        parts += [f"{_cells(lost)} not measured"] if lost else []
+        parts += [f"{counted(lost, 'cell')} not measured"] if lost else []
         return f"PARTIAL: no regression found, but {'; '.join(parts)}"
     if parts:
         return f"SUSPICION: {parts[0]}"
     if result.ending is Ending.FIRST:
         measured = sum(row.blocks[1] > 0 for row in result.rows)
-        return f"FIRST NIGHT: {_cells(measured)} measured, nothing to compare with yet"
+        return f"FIRST NIGHT: {counted(measured, 'cell')} measured, nothing to compare with yet"
     judged = len(result.of(*JUDGED))
     apart = len(result.rows) - judged - len(result.of(Verdict.REFERENCE))
-    return f"PASSED: no regression in {_cells(judged)}" + (f"; {apart} not compared" if apart else "")
-
-
-def _cells(count: int) -> str:
-    return "1 cell" if count == 1 else f"{count} cells"
+    return f"PASSED: no regression in {counted(judged, 'cell')}" + (f"; {apart} not compared" if apart else "")
 
 
 def against(result: GateResult) -> str:
@@ -86,7 +83,7 @@ def reasons(rows: Sequence[Row], result: GateResult) -> list[str]:
 
 
 def _and_more(count: int) -> str:
-    return f" and {count} more {'cell' if count == 1 else 'cells'}" if count else ""
+    return f" and {counted(count, 'more cell')}" if count else ""
 
 
 def device_lines(result: GateResult) -> list[str]:

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from orchestrator.analysis.recommendation import recommend
 from orchestrator.clock import duration_text
+from orchestrator.reports.counting import counted
 from orchestrator.reports.doubts import doubts
 from orchestrator.reports.run_table import TRUST_STYLE, latency_text
 
@@ -55,7 +56,7 @@ def show_trust(console: Console, summary: RunSummary) -> None:
     reasons = doubts(summary)
     for doubt in reasons[:_SHOWN]:
         cell, count = doubt.cells[0].cell, len(doubt.cells)
-        more = {1: "", 2: " (and 1 more cell)"}.get(count, f" (and {count - 1} more cells)")
+        more = f" (and {counted(count - 1, 'more cell')})" if count > 1 else ""
         what = (f"{doubt.verdict}, {doubt.cause}", TRUST_STYLE[doubt.verdict])
         where = f"{cell.model}, {cell.setting}{more}: {doubt.text}"
         console.print(Text.assemble("  ", what, f": {where}; {doubt.remedy}"))

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.clock import duration_text
+from orchestrator.reports.counting import counted
 
 if TYPE_CHECKING:
     from orchestrator.noise_book import Calibration
@@ -64,7 +65,7 @@ def show_calibration(console: Console, calibration: Calibration) -> None:
 def show_outlook(console: Console, seen: Outlook) -> None:
     """The plan in a line, and a line for each family of cells if a change is to be found."""
     preview = seen.preview
-    cells = "1 cell" if len(preview.cells) == 1 else f"{len(preview.cells)} cells"
+    cells = counted(len(preview.cells), "cell")
     least, most = len(preview.blocks), preview.blocks_max
     blocks = f"{least} blocks" if least == most else f"{least} to {most} blocks"
     times = " to ".join(duration_text(seconds) for seconds in dict.fromkeys(preview.seconds))

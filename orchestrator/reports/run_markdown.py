@@ -10,6 +10,7 @@ from orchestrator.analysis.choosing import Choice
 from orchestrator.analysis.comparison import percent
 from orchestrator.analysis.recommendation import Recommendation
 from orchestrator.analysis.summary import CellSummary
+from orchestrator.reports.counting import counted
 from orchestrator.reports.doubts import doubts, missing
 from orchestrator.reports.run_content import Compared, RunContent
 from orchestrator.reports.run_table import latency_text
@@ -121,12 +122,12 @@ def _p50(found: CellSummary) -> str:
 
 def _doubts(content: RunContent) -> list[str]:
     untrusted = [
-        f"- {doubt.verdict}, {_sentence(doubt.cause)} ({_in_words(len(doubt.cells))}): "
+        f"- {doubt.verdict}, {_sentence(doubt.cause)} ({counted(len(doubt.cells), 'cell')}): "
         f"{_sentence(doubt.text)}; {_sentence(doubt.remedy)}"
         for doubt in doubts(content.summary)
     ]
     unmeasured = [
-        f"- {item.trials} {item.outcome} in {_in_words(len(item.cells))}: {_sentence(item.reason)}"
+        f"- {item.trials} {item.outcome} in {counted(len(item.cells), 'cell')}: {_sentence(item.reason)}"
         for item in missing(content.trials)
     ]
     lines = []
@@ -198,7 +199,3 @@ def _signed(effect: float | None) -> str:
 
 def _interval(low: float | None, high: float | None) -> str:
     return "" if low is None or high is None else f"{_signed(low)} to {_signed(high)}"
-
-
-def _in_words(count: int) -> str:
-    return "1 cell" if count == 1 else f"{count} cells"

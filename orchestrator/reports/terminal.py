@@ -14,6 +14,7 @@ from rich.text import Text
 
 from orchestrator.clock import duration_text
 from orchestrator.pinned import is_reference
+from orchestrator.reports.counting import counted
 from orchestrator.reports.judgements import show_recommendations, show_stops, show_sustained, show_trust, show_variance
 from orchestrator.reports.run_table import WIDE, Row, run_table, startup_text
 
@@ -123,7 +124,7 @@ def _verdicts_text(load: str, crossovers: Sequence[Crossover]) -> Text:
     needed = [crossover.blocks_needed for crossover in crossovers if str(crossover.verdict) == "undecided"]
     known = [blocks for blocks in needed if blocks is not None]
     if known:
-        parts.append(f" (about {_counted(max(known), 'more block')} would decide)")
+        parts.append(f" (about {counted(max(known), 'more block')} would decide)")
     return Text.assemble(*parts)
 
 
@@ -175,7 +176,7 @@ def _show_header(console: Console, record: RunRecord, sessions: Sequence[Session
 
 
 def _sustained_text(summary: RunSummary) -> str:
-    return f"{_counted(len(summary.sustained), 'cell')} sustained" if summary.sustained else "no trials"
+    return f"{counted(len(summary.sustained), 'cell')} sustained" if summary.sustained else "no trials"
 
 
 def facts_text(facts: Mapping[str, Any]) -> str:
@@ -246,7 +247,7 @@ def _show_unmeasured(console: Console, summary: RunSummary) -> None:
     for found in rows[:_FINDINGS_SHOWN]:
         reasons = found.estimate.reasons
         total = sum(count for _, count in reasons)
-        more = "" if len(reasons) == 1 else f" (and {_counted(len(reasons) - 1, 'other reason')})"
+        more = "" if len(reasons) == 1 else f" (and {counted(len(reasons) - 1, 'other reason')})"
         console.print(f"  {total} x {found.cell}: {reasons[0][0]}{more}")
     if len(rows) > _FINDINGS_SHOWN:
         console.print(f"  and {len(rows) - _FINDINGS_SHOWN} more cells; --json has them all")
@@ -309,12 +310,8 @@ def _board_text(board: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _counted(count: int, noun: str) -> str:
-    return f"1 {noun}" if count == 1 else f"{count} {noun}s"
-
-
 def _range(low: int, high: int, noun: str) -> str:
-    return _counted(low, noun) if low == high else f"{low} to {high} {noun}s"
+    return counted(low, noun) if low == high else f"{low} to {high} {noun}s"
 
 
 def show_dry_run(console: Console, seen: Preview) -> None:
@@ -322,7 +319,7 @@ def show_dry_run(console: Console, seen: Preview) -> None:
     cells, least = len(seen.cells), len(seen.blocks)
     drawn = " (drawn; --seed fixes it)" if seen.is_seed_drawn else ""
     work = [
-        _counted(cells, "cell"),
+        counted(cells, "cell"),
         _range(least, seen.blocks_max, "block"),
         _range(cells * least, cells * seen.blocks_max, "trial"),
     ]

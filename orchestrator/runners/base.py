@@ -147,3 +147,20 @@ class Runner(Protocol):
         self, stdout: Sequence[bytes], stderr: Sequence[bytes], outputs: Mapping[str, bytes] = NO_FILES
     ) -> OpProfile | None:
         """What each operator costs; None where the output has no profile. Never raises."""
+
+
+class WithoutProfiles:
+    """The part of a runner that never gives operator profiles; `no_profiles` says why."""
+
+    no_profiles: str
+
+    def unprofiled(self, cell: Cell, facts: Mapping[str, Any]) -> str | None:
+        return f"{cell.runner} gives no operator profiles: {self.no_profiles}"
+
+    def profile_command(self, cell: Cell, places: Places, measure: Measure) -> Command:
+        raise AssertionError("unprofiled() said no")
+
+    def read_profile(
+        self, stdout: Sequence[bytes], stderr: Sequence[bytes], outputs: Mapping[str, bytes] = NO_FILES
+    ) -> OpProfile | None:
+        return None

@@ -8,10 +8,9 @@ from typing import Any
 
 import device_agents
 from orchestrator.delegates import Delegate
-from orchestrator.op_profile import OpProfile
 from orchestrator.plan import Measure
 from orchestrator.runners import litert_lines
-from orchestrator.runners.base import NO_FILES, Command, Places, Reading, RunnerError
+from orchestrator.runners.base import NO_FILES, Command, Places, Reading, RunnerError, WithoutProfiles
 from orchestrator.trial import Cell
 
 _QUIET = {"TF_CPP_MIN_LOG_LEVEL": "1"}
@@ -24,7 +23,7 @@ exit 69
 """Without Python nothing of ours would run that could say so."""
 
 
-class LitertRunner:
+class LitertRunner(WithoutProfiles):
     """Runs CPU delegates with LiteRT for Python; `:zero-copy` reads and writes tensors in place."""
 
     variants = ("zero-copy",)
@@ -52,17 +51,6 @@ class LitertRunner:
     def beside_command(self, cell: Cell, places: Places, measure: Measure) -> Command:
         program = (places.python, places.files["runner"])
         return Command((*program, *litert_lines.beside_flags(cell, places, measure)), _QUIET)
-
-    def unprofiled(self, cell: Cell, facts: Mapping[str, Any]) -> str | None:
-        return f"{cell.runner} gives no operator profiles: {self.no_profiles}"
-
-    def profile_command(self, cell: Cell, places: Places, measure: Measure) -> Command:
-        raise AssertionError("unprofiled() said no")
-
-    def read_profile(
-        self, stdout: Sequence[bytes], stderr: Sequence[bytes], outputs: Mapping[str, bytes] = NO_FILES
-    ) -> OpProfile | None:
-        return None
 
     def read(
         self, stdout: Sequence[bytes], stderr: Sequence[bytes], outputs: Mapping[str, bytes] = NO_FILES
